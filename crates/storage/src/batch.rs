@@ -1,0 +1,309 @@
+//! [`Batch`]: rows as the client sent them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_buffer::Buffer;
+use arrow_ipc::reader::RecordBatchDecoder;
+use arrow_ipc::root_as_message;
+use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
+use arrow_schema::{ArrowError, SchemaRef};
+use bytes::Bytes;
+
+use crate::error::{Error, Result};
+use crate::layout::{ColumnLayout, check_schema, walk};
+use crate::message::{Parts, aligned_copy};
+
+/// One Arrow IPC `RecordBatch` message and a view on it.
+///
+/// The bytes are those that came: they go to the log, into the segment file and out to readers unchanged. The
+/// columns are checked once, here, and point into the body; cloning shares everything.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    header: Bytes,
+    body: Bytes,
+    columns: Arc<[ColumnLayout]>,
+    view: RecordBatch,
+}
+
+impl Batch {
+    /// Checks a message and keeps it.
+    ///
+    /// `header` is the flatbuffer without length prefix, as in `FlightData.data_header`; `body` the buffers. A
+    /// body whose buffers lie aligned for their types is kept without copying. A misaligned body is copied
+    /// once; a compressed, unpadded or V4 message is laid out anew.
+    ///
+    /// # Errors
+    /// If the header is not a `RecordBatch` message, does not fit the schema or its body, or if a value is not
+    /// valid (UTF-8, offsets, a null where none may be). Never panics, whatever the bytes.
+    pub fn from_message(schema: &SchemaRef, header: Bytes, body: Bytes) -> Result<Self> {
+        check_schema(schema)?;
+        let mut parts = Parts::read(&header, body.len())?;
+        let (mut header, mut body) = (header, body);
+        if parts.codec.is_some() || !parts.current_version || !body.len().is_multiple_of(8) {
+            (header, body) = parts.relayout(&body)?;
+            parts = Parts::read(&header, body.len())?;
+        }
+        let mut layout = walk(schema, &parts, body.as_ptr().addr())?;
+        if !layout.aligned {
+            if layout.offsets_aligned {
+                body = aligned_copy(&body);
+            } else {
+                (header, body) = parts.relayout(&body)?;
+                parts = Parts::read(&header, body.len())?;
+            }
+            layout = walk(schema, &parts, body.as_ptr().addr())?;
+        }
+        let view = decode(schema, &header, &body)?;
+        Ok(Batch {
+            header,
+            body,
+            columns: layout.columns.into(),
+            view,
+        })
+    }
+
+    /// Encodes a record batch; one copy of its buffers.
+    ///
+    /// # Errors
+    /// If a column's type is not stored (see [`check_schema`]).
+    pub fn from_record_batch(batch: &RecordBatch) -> Result<Self> {
+        let schema = batch.schema();
+        check_schema(&schema)?;
+        let (_, encoded) = IpcDataGenerator::default().encode(
+            batch,
+            &mut DictionaryTracker::new(true),
+            &IpcWriteOptions::default(),
+            &mut IpcWriteContext::default(),
+        )?;
+        Self::from_message(
+            &schema,
+            encoded.ipc_message.into(),
+            encoded.arrow_data.into(),
+        )
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.view.num_rows()
+    }
+
+    /// Bytes of header and body together.
+    pub fn bytes(&self) -> usize {
+        self.header.len() + self.body.len()
+    }
+
+    /// The schema it was checked against.
+    pub fn schema(&self) -> SchemaRef {
+        self.view.schema()
+    }
+
+    /// The flatbuffer of the message, without length prefix.
+    pub fn header(&self) -> &Bytes {
+        &self.header
+    }
+
+    /// The buffers of the message.
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// All columns as Arrow sees them, pointing into [`Batch::body`].
+    pub fn view(&self) -> &RecordBatch {
+        &self.view
+    }
+
+    /// Column `i`, pointing into the body.
+    ///
+    /// # Errors
+    /// If there is no such column.
+    pub fn column(&self, i: usize) -> Result<ArrayRef> {
+        self.check_column(i)?;
+        Ok(Arc::clone(self.view.column(i)))
+    }
+
+    /// The columns asked for, or all; nothing is copied.
+    ///
+    /// # Errors
+    /// If there is no such column.
+    pub fn record_batch(&self, projection: Option<&[usize]>) -> Result<RecordBatch> {
+        match projection {
+            None => Ok(self.view.clone()),
+            Some(columns) => Ok(self.view.project(columns)?),
+        }
+    }
+
+    /// Values of column `i` as they lie in the body, little-endian: of a fixed-width column one for each row,
+    /// of a fixed-size list of them `dim` for each row, so row `r` of a vector is at `r * dim * width`. Null
+    /// rows have bytes too, of no meaning. Empty for columns of other types, and where there is no column `i`.
+    pub fn values(&self, i: usize) -> &[u8] {
+        self.columns
+            .get(i)
+            .map_or(&[], |column| &self.body[column.values.clone()])
+    }
+
+    /// Null rows of column `i`; 0 where there is no such column.
+    pub fn null_count(&self, i: usize) -> usize {
+        self.columns.get(i).map_or(0, |column| column.nulls)
+    }
+
+    /// Null elements inside the lists of column `i`, for a fixed-size list; else 0.
+    pub fn child_null_count(&self, i: usize) -> usize {
+        self.columns.get(i).map_or(0, |column| column.child_nulls)
+    }
+
+    /// Rows `offset .. offset + len`, pointing into the body.
+    ///
+    /// # Errors
+    /// If they are not all in the batch.
+    pub fn slice(&self, offset: usize, len: usize) -> Result<RecordBatch> {
+        let end = offset.saturating_add(len);
+        if end > self.rows() {
+            return Err(Error::RowRange {
+                start: offset,
+                end,
+                rows: self.rows(),
+            });
+        }
+        Ok(self.view.slice(offset, len))
+    }
+
+    /// The same rows under a schema with more columns: those that the batch lacks are null. Shares all bytes if
+    /// the columns are the same and only metadata differs.
+    ///
+    /// # Errors
+    /// If a column has another type, or if one that is missing may not be null.
+    pub fn with_schema(&self, newer: &SchemaRef) -> Result<Self> {
+        let old = self.view.schema_ref();
+        if Arc::ptr_eq(old, newer) {
+            return Ok(self.clone());
+        }
+        check_schema(newer)?;
+        let rows = self.rows();
+        let mut columns = Vec::with_capacity(newer.fields().len());
+        let mut same = old.fields().len() == newer.fields().len();
+        for (at, field) in newer.fields().iter().enumerate() {
+            let Ok(found) = old.index_of(field.name()) else {
+                if !field.is_nullable() {
+                    return Err(Error::ColumnMissing {
+                        column: field.name().clone(),
+                    });
+                }
+                same = false;
+                columns.push(new_null_array(field.data_type(), rows));
+                continue;
+            };
+            let column = self.view.column(found);
+            if column.data_type() != field.data_type() {
+                return Err(Error::ColumnType {
+                    column: field.name().clone(),
+                    expected: Box::new(field.data_type().clone()),
+                    got: Box::new(column.data_type().clone()),
+                });
+            }
+            same &= found == at;
+            columns.push(Arc::clone(column));
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let view = RecordBatch::try_new_with_options(Arc::clone(newer), columns, &options)?;
+        if same {
+            return Ok(Batch {
+                view,
+                ..self.clone()
+            });
+        }
+        Self::from_record_batch(&view)
+    }
+
+    /// The rows where `keep` is true, in order, as a batch of their own.
+    ///
+    /// # Errors
+    /// If `keep` has another length than the batch.
+    pub fn filter(&self, keep: &BooleanArray) -> Result<Self> {
+        Self::from_record_batch(&arrow_select::filter::filter_record_batch(
+            &self.view, keep,
+        )?)
+    }
+
+    /// The rows of `ranges`, in the order given, as a batch of their own.
+    ///
+    /// # Errors
+    /// If a range is not in the batch.
+    pub fn take(&self, ranges: &[Range<usize>]) -> Result<Self> {
+        let parts = ranges
+            .iter()
+            .map(|range| self.slice(range.start, range.len()))
+            .collect::<Result<Vec<_>>>()?;
+        concat(&self.schema(), &parts)
+    }
+
+    fn check_column(&self, i: usize) -> Result<()> {
+        let have = self.view.num_columns();
+        if i >= have {
+            let message = format!("column {i} asked for; the batch has {have}");
+            return Err(ArrowError::SchemaError(message).into());
+        }
+        Ok(())
+    }
+}
+
+/// Many small batches of one schema as one, in order; one copy.
+///
+/// # Errors
+/// If a batch has another schema.
+pub fn coalesce(schema: &SchemaRef, batches: &[Batch]) -> Result<Batch> {
+    if let [only] = batches {
+        return only.with_schema(schema);
+    }
+    let views = batches
+        .iter()
+        .map(|batch| batch.with_schema(schema).map(|batch| batch.view))
+        .collect::<Result<Vec<_>>>()?;
+    concat(schema, &views)
+}
+
+pub(crate) fn concat(schema: &SchemaRef, parts: &[RecordBatch]) -> Result<Batch> {
+    Batch::from_record_batch(&arrow_select::concat::concat_batches(schema, parts)?)
+}
+
+/// Views a message that [`walk`] has passed, checking values.
+fn decode(schema: &SchemaRef, header: &Bytes, body: &Bytes) -> Result<RecordBatch> {
+    let buffer = Buffer::from(body.clone());
+    decode_columns(schema, header, &buffer, None).map_err(|source| {
+        // The decoder does not say which column it was in; on this path there is time to ask each.
+        let bad = (0..schema.fields().len())
+            .find(|i| decode_columns(schema, header, &buffer, Some(&[*i])).is_err());
+        match bad {
+            Some(i) => Error::Column {
+                column: schema.field(i).name().clone(),
+                source,
+            },
+            None => Error::Arrow(source),
+        }
+    })
+}
+
+fn decode_columns(
+    schema: &SchemaRef,
+    header: &Bytes,
+    body: &Buffer,
+    projection: Option<&[usize]>,
+) -> std::result::Result<RecordBatch, ArrowError> {
+    let message =
+        root_as_message(header).map_err(|error| ArrowError::IpcError(error.to_string()))?;
+    let batch = message
+        .header_as_record_batch()
+        .ok_or_else(|| ArrowError::IpcError("not a record batch".into()))?;
+    let dictionaries = Default::default();
+    RecordBatchDecoder::try_new(
+        body,
+        batch,
+        Arc::clone(schema),
+        &dictionaries,
+        &message.version(),
+    )?
+    .with_projection(projection)
+    .with_require_alignment(true)
+    .read_record_batch()
+}
