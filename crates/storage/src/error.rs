@@ -39,7 +39,9 @@ pub enum Error {
     BodyLength { declared: i64, got: usize },
     #[error("the message says it has {got} rows; expected 0 to {max}")]
     Rows { got: i64, max: i64 },
-    #[error("buffer {buffer} is at offset {offset} with {length} bytes, outside the body of {body}")]
+    #[error(
+        "buffer {buffer} is at offset {offset} with {length} bytes, outside the body of {body}"
+    )]
     BufferRange {
         buffer: usize,
         offset: i64,
@@ -97,7 +99,11 @@ pub enum Error {
         got: Box<DataType>,
     },
     #[error("rows {start} to {end} are outside the batch of {rows} rows")]
-    RowRange { start: usize, end: usize, rows: usize },
+    RowRange {
+        start: usize,
+        end: usize,
+        rows: usize,
+    },
     #[error("arrow: {0}")]
     Arrow(#[from] ArrowError),
 }
