@@ -1,0 +1,37 @@
+//! One open file.
+
+use crate::Result;
+use std::fmt::Debug;
+use std::io::IoSlice;
+
+/// An open file that is appended to, truncated, synced and read. All methods take `&self`: one thread may append while
+/// another syncs and a third reads. Appends of several threads do not interleave.
+pub trait File: Send + Sync + Debug {
+    /// Appends all of `parts` in order, as if they were one slice, and returns the offset at which they begin.
+    ///
+    /// Survives kill -9 once it has returned; survives power loss only after [`sync_data`](File::sync_data). On an
+    /// error any prefix of the bytes may have reached the file; [`len`](File::len) tells, `truncate` cuts.
+    fn append_vectored(&self, parts: &[IoSlice<'_>]) -> Result<u64>;
+
+    /// Makes the contents and the length durable: they survive power loss, the file's *name* only if
+    /// [`Disk::sync_dir`](crate::Disk::sync_dir) was called for its folder.
+    ///
+    /// After an error it is unknown which of the unsynced bytes are safe, and calling again does not tell either.
+    fn sync_data(&self) -> Result<()>;
+
+    /// Cuts the file to `len` bytes; later appends begin there. Survives power loss after `sync_data`, until then the
+    /// bytes that were cut may come back. It is an error to name a length beyond the end.
+    fn truncate(&self, len: u64) -> Result<()>;
+
+    /// The length in bytes.
+    fn len(&self) -> Result<u64>;
+
+    /// Whether the file has no bytes.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills `buf` from `offset` on and returns how many bytes there were: fewer than asked for only at the end of the
+    /// file.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
+}

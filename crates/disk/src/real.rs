@@ -1,0 +1,243 @@
+//! The disk of this machine.
+
+use crate::disk::folder_of;
+use crate::lock::describe;
+use crate::{Disk, Error, File, Lock, Operation, Result};
+use bytes::Bytes;
+use rustix::fs::FlockOperation;
+use std::fs;
+use std::io::{self, IoSlice, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The most parts one vectored write may carry (Linux: `UIO_MAXIOV`).
+const MAX_PARTS: usize = 1024;
+
+/// The longest description of a lock's holder that is read back, in bytes.
+const MAX_HOLDER: u64 = 1024;
+
+/// The file system as the operating system shows it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+/// An open file and the offset at which the next append begins.
+#[derive(Debug)]
+struct RealFile {
+    path: PathBuf,
+    file: fs::File,
+    end: Mutex<u64>,
+}
+
+/// An open file on which `flock` holds an exclusive lock; the system lets go when the file is closed.
+#[derive(Debug)]
+struct RealLock {
+    _file: fs::File,
+}
+
+impl Lock for RealLock {}
+
+impl RealFile {
+    fn open(operation: Operation, path: &Path, options: &fs::OpenOptions) -> Result<Box<dyn File>> {
+        let opened = options.open(path).and_then(|file| {
+            let end = Mutex::new(file.metadata()?.len());
+            Ok((file, end))
+        });
+        let (file, end) = opened.map_err(|e| Error::new(operation, path, e))?;
+        let path = path.to_path_buf();
+        Ok(Box::new(RealFile { path, file, end }))
+    }
+
+    fn fail(&self, operation: Operation) -> impl FnOnce(io::Error) -> Error {
+        move |e| Error::new(operation, &self.path, e)
+    }
+}
+
+/// Writes all parts at `*end`, in as many calls as it takes, moving `*end` past every byte that was taken.
+fn write_all_vectored(file: &fs::File, parts: &[IoSlice<'_>], end: &mut u64) -> io::Result<()> {
+    for chunk in parts.chunks(MAX_PARTS) {
+        // `advance_slices` below changes the slices of one chunk only when a write was short, but needs its own copy.
+        let mut copy: Vec<IoSlice<'_>> = chunk.to_vec();
+        let mut rest = &mut copy[..];
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            match rustix::io::pwritev(file, rest, *end) {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
+                Ok(written) => {
+                    *end += written as u64;
+                    IoSlice::advance_slices(&mut rest, written);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+impl File for RealFile {
+    fn append_vectored(&self, parts: &[IoSlice<'_>]) -> Result<u64> {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = *end;
+        write_all_vectored(&self.file, parts, &mut end).map_err(self.fail(Operation::Write))?;
+        Ok(start)
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.file.sync_data().map_err(self.fail(Operation::Sync))
+    }
+
+    fn truncate(&self, len: u64) -> Result<()> {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        if len > *end {
+            let beyond = io::Error::from(io::ErrorKind::InvalidInput);
+            return Err(self.fail(Operation::Truncate)(beyond));
+        }
+        self.file
+            .set_len(len)
+            .map_err(self.fail(Operation::Truncate))?;
+        *end = len;
+        Ok(())
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(*self.end.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let mut filled = 0;
+        while filled < buf.len() {
+            match self
+                .file
+                .read_at(&mut buf[filled..], offset + filled as u64)
+            {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.fail(Operation::Read)(e)),
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// Maps a whole file for reading.
+fn map_file(path: &Path) -> io::Result<Bytes> {
+    let file = fs::File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(Bytes::new());
+    }
+    // SAFETY: the bytes of a map must not change under a Rust slice. `Disk::map` is documented for files that are
+    // immutable from then on; this crate offers no way to overwrite bytes in place, so the only way to break the promise
+    // from inside is to truncate a file after mapping it, which the contract of `map` forbids. The map is private and
+    // read-only, and `Bytes` keeps it alive for as long as any slice of it.
+    #[allow(unsafe_code)]
+    let map = unsafe { memmap2::Mmap::map(&file)? };
+    Ok(Bytes::from_owner(map))
+}
+
+/// Opens or creates a lock file, takes the lock and leaves a note, or tells who holds it.
+fn take_lock(path: &Path, note: &str) -> Result<RealLock> {
+    let fail = |e| Error::new(Operation::Lock, path, e);
+    let mut file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(fail)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut holder = Vec::new();
+            file.take(MAX_HOLDER)
+                .read_to_end(&mut holder)
+                .map_err(fail)?;
+            return Err(Error::Held {
+                path: path.to_path_buf(),
+                holder: String::from_utf8_lossy(&holder).trim().to_string(),
+            });
+        }
+        Err(e) => return Err(fail(e.into())),
+    }
+    file.set_len(0).map_err(fail)?;
+    writeln!(file, "{}", describe(note)).map_err(fail)?;
+    Ok(RealLock { _file: file })
+}
+
+impl Disk for RealDisk {
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        let fail = |e| Error::new(Operation::CreateDir, path, e);
+        // The folders that will be new, deepest first: the name of each must be synced in the one above it.
+        let missing: Vec<&Path> = path
+            .ancestors()
+            .filter(|p| !p.as_os_str().is_empty())
+            .take_while(|p| !p.exists())
+            .collect();
+        fs::create_dir_all(path).map_err(fail)?;
+        for created in missing.iter().rev() {
+            self.sync_dir(folder_of(created))?;
+        }
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let fail = |e| Error::new(Operation::List, dir, e);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(dir).map_err(fail)? {
+            let name = entry.map_err(fail)?.file_name();
+            names.push(name.to_string_lossy().into_owned());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(true);
+        RealFile::open(Operation::Create, path, &options)
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn File>> {
+        let mut options = fs::OpenOptions::new();
+        options.read(true).write(true);
+        RealFile::open(Operation::Open, path, &options)
+    }
+
+    fn map(&self, path: &Path) -> Result<Bytes> {
+        map_file(path).map_err(|e| Error::new(Operation::Map, path, e))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|e| Error::new(Operation::Rename, from, e))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|e| Error::new(Operation::Remove, path, e))
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> Result<()> {
+        fs::remove_dir_all(path).map_err(|e| Error::new(Operation::RemoveDir, path, e))
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        fs::File::open(path)
+            .and_then(|folder| folder.sync_all())
+            .map_err(|e| Error::new(Operation::SyncDir, path, e))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists()
+            .map_err(|e| Error::new(Operation::Stat, path, e))
+    }
+
+    fn free_space(&self, path: &Path) -> Result<u64> {
+        let found = rustix::fs::statvfs(path)
+            .map_err(|e| Error::new(Operation::FreeSpace, path, e.into()))?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
+    fn lock(&self, path: &Path, note: &str) -> Result<Box<dyn Lock>> {
+        Ok(Box::new(take_lock(path, note)?))
+    }
+}
