@@ -1,0 +1,165 @@
+"""Datasets, namespaces and the server itself."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable
+
+import pyarrow.flight as flight
+
+from .errors import DeadlineExceeded, NotFound, translated
+from .results import DatasetInfo, Readiness
+from .session import Session
+
+# A small index is ready in milliseconds, a large one in minutes: the pauses
+# between questions grow from the first to the second.
+_FIRST_PAUSE = 0.005
+_LAST_PAUSE = 0.5
+
+
+class Admin:
+    """Looking after datasets."""
+
+    _session: Session
+
+    def list_datasets(self) -> list[DatasetInfo]:
+        """Every dataset, with schema, rows and bytes.
+
+        Example:
+            >>> "books" in [dataset.name for dataset in client.list_datasets()]
+            True
+        """
+        with translated():
+            return [_info(told) for told in self._session.meta.list_flights(b"", self._options())]
+
+    def get_info(self, dataset: str) -> DatasetInfo:
+        """Schema, rows and bytes of one dataset.
+
+        Raises:
+            NotFound: no such dataset.
+
+        Example:
+            >>> client.get_info("books").rows
+            4
+        """
+        descriptor = flight.FlightDescriptor.for_path(dataset)
+        with translated():
+            return _info(self._session.meta.get_flight_info(descriptor, self._options()))
+
+    def delete_dataset(self, dataset: str) -> None:
+        """Deletes a dataset with all its rows.
+
+        Example:
+            >>> client.delete_dataset("books")
+            >>> [d.name for d in client.list_datasets() if d.name == "books"]
+            []
+        """
+        self._session.action(self._session.data, "delete-dataset", {"dataset": dataset})
+
+    def create_namespace(self, name: str) -> None:
+        """Creates a namespace.
+
+        Example:
+            >>> client.create_namespace("library")
+            >>> "library" in client.list_namespaces()
+            True
+            >>> client.delete_namespace("library")
+        """
+        self._session.action_json(self._session.meta, "CreateNamespace", {"name": name})
+
+    def delete_namespace(self, name: str) -> None:
+        """Deletes a namespace; see :meth:`create_namespace`."""
+        self._session.action_json(self._session.meta, "DeleteNamespace", {"name": name})
+
+    def list_namespaces(self) -> list[str]:
+        """The names of all namespaces."""
+        told = self._session.action_json(self._session.meta, "ListNamespaces")
+        return list(told["namespaces"])
+
+    def snapshot(self, dataset: str | None = None) -> str:
+        """Writes a snapshot of one dataset or of all; returns its id.
+
+        Example:
+            >>> isinstance(client.snapshot(), str)
+            True
+        """
+        body = None if dataset is None else {"dataset": dataset}
+        told = self._session.action_json(self._session.meta, "ForceSnapshot", body)
+        return str(told["snapshot"])
+
+    def status(self) -> dict[str, Any]:
+        """The members of the cluster; the one server where there is none.
+
+        Example:
+            >>> client.status()["count"]
+            1
+        """
+        told: dict[str, Any] = self._session.action_json(self._session.meta, "cluster-status")
+        return told
+
+    def ready(self, dataset: str | None = None) -> Readiness:
+        """Whether every row is in the index (of one dataset, or of all).
+
+        Rows are found before that too, by scanning; the index makes it fast.
+
+        Example:
+            >>> client.ready("no_such_dataset").status
+            'NOT_FOUND'
+        """
+        body = None if dataset is None else {"dataset": dataset}
+        told = self._session.action_json(self._session.meta, "check_readiness", body)
+        return Readiness(
+            status=told["status"],
+            reason=told.get("reason"),
+            rows=told.get("rows"),
+            index_len=told.get("index_len"),
+        )
+
+    def wait_until_indexed(
+        self,
+        dataset: str,
+        timeout: float = 60.0,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Readiness:
+        """Asks :meth:`ready` until it is.
+
+        Args:
+            dataset: its name.
+            timeout: seconds after which to give up.
+            pause: what waits between two questions.
+            clock: what tells the time.
+
+        Raises:
+            NotFound: no such dataset.
+            DeadlineExceeded: still not indexed after ``timeout``.
+
+        Example:
+            >>> client.wait_until_indexed("books").status
+            'READY'
+        """
+        end, wait = clock() + timeout, _FIRST_PAUSE
+        while True:
+            state = self.ready(dataset)
+            if state:
+                return state
+            if state.status == "NOT_FOUND":
+                raise NotFound("dataset_not_found", f"no dataset {dataset!r}")
+            left = end - clock()
+            if left <= 0:
+                raise DeadlineExceeded(
+                    "not_indexed",
+                    f"dataset {dataset!r} is {state.status} after {timeout} s: "
+                    f"{state.index_len} of {state.rows} rows indexed",
+                )
+            pause(min(wait, left))
+            wait = min(wait * 2, _LAST_PAUSE)
+
+    def _options(self) -> flight.FlightCallOptions:
+        return self._session.options()
+
+
+def _info(told: flight.FlightInfo) -> DatasetInfo:
+    path = told.descriptor.path or [b""]
+    return DatasetInfo(path[0].decode(), told.schema, told.total_records, told.total_bytes)

@@ -1,0 +1,233 @@
+"""The half of the client that finds and fetches rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from .errors import InvalidArgument, NotFound, translated
+from .join import Join, query_batches
+from .requests import Filters, filter_list, plain, search_ticket, without_none
+from .session import Session
+from .stream import BatchStream
+
+
+class Reads:
+    """Searching, and downloading."""
+
+    _session: Session
+
+    def search(
+        self,
+        dataset: str,
+        vector: Any = None,
+        k: int = 10,
+        *,
+        column: str | None = None,
+        filters: Filters = None,
+        where: str | None = None,
+        text_query: str | None = None,
+        text_columns: Sequence[str] | None = None,
+        alpha: float | None = None,
+        fusion: str | None = None,
+        ef: int | None = None,
+        nprobe: int | None = None,
+        recall_target: float | None = None,
+        exact: bool | None = None,
+        max_distance: float | None = None,
+        columns: Sequence[str] | None = None,
+        include_vectors: bool | None = None,
+        timeout_ms: int | None = None,
+    ) -> pa.Table:
+        """The ``k`` rows nearest to a vector, best first.
+
+        Args:
+            dataset: its name.
+            vector: one vector, or several (2-D): the reply then begins with the
+                column ``query_index``. None for a search by text alone.
+            k: rows per query.
+            column: the vector column to search, if there are several.
+            filters: conditions that all hold, like ``("year", ">", 1990)``.
+            where: a SQL predicate.
+            text_query: words to find; with a vector, a hybrid search.
+            text_columns: where to look for them.
+            alpha: 1.0 weighs the vector alone, 0.0 the text alone.
+            fusion: ``rrf`` or ``weighted``.
+            ef: candidates kept in a graph search; more is slower and finds more.
+            nprobe: lists probed in a partitioned index.
+            recall_target: the share of true neighbours to reach, instead of ef.
+            exact: compare with every row.
+            max_distance: leave out what is further.
+            columns: columns to return beside id, score and distance.
+            include_vectors: return the vectors too.
+            timeout_ms: the server gives up after this long.
+
+        Returns:
+            A ``pyarrow.Table`` with ``id``, ``score`` (higher is better),
+            ``distance`` and what was asked for. :func:`longbow.query_info` and
+            :func:`longbow.explain` tell how it was found.
+
+        Raises:
+            NotFound: no such dataset.
+            InvalidArgument: a wrong dimension, k below 1, an unknown column.
+
+        Example:
+            >>> reply = client.search("books", [0.1, 0.2, 0.3], k=2, columns=["title"])
+            >>> reply["title"].to_pylist()
+            ['Dune', 'Emma']
+        """
+        options = {
+            "k": k,
+            "column": column,
+            "filters": filter_list(filters),
+            "where": where,
+            "text_query": text_query,
+            "text_columns": _names(text_columns),
+            "alpha": alpha,
+            "fusion": fusion,
+            "ef": ef,
+            "nprobe": nprobe,
+            "recall_target": recall_target,
+            "exact": exact,
+            "max_distance": max_distance,
+            "columns": _names(columns),
+            "include_vectors": include_vectors,
+            "timeout_ms": timeout_ms,
+        }
+        reader = self._session.get(search_ticket(dataset, vector, options))
+        with translated():
+            return reader.read_all()
+
+    def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:
+        """The ``k`` rows nearest to a row of the dataset, itself left to the server.
+
+        Returns:
+            A table with ``id`` and ``score``.
+
+        Raises:
+            NotFound: no such dataset or id.
+
+        Example:
+            >>> client.search_by_id("books", "b1", k=2).column_names
+            ['id', 'score']
+        """
+        body = {"dataset": dataset, "id": plain(id), "k": k}
+        told = self._session.action_json(self._session.data, "VectorSearchByID", body)
+        return pa.table({"id": told["ids"], "score": pa.array(told["scores"], pa.float32())})
+
+    def search_many(
+        self, dataset: str, vectors: Any, k: int = 10, *, ef: int | None = None
+    ) -> pa.Table:
+        """:meth:`knn_join`, gathered into one table.
+
+        Example:
+            >>> reply = client.search_many("books", [[0.1, 0.2, 0.3], [0.9, 0.8, 0.7]], k=1)
+            >>> reply["query_index"].to_pylist(), reply["id"].to_pylist()
+            ([0, 1], ['b1', 'b4'])
+        """
+        return self.knn_join(dataset, vectors, k, ef=ef).read_all()
+
+    def knn_join(
+        self, dataset: str, vectors: Any, k: int = 10, *, ef: int | None = None
+    ) -> BatchStream:
+        """Searches for many vectors over one stream; answers come as they are found.
+
+        Args:
+            dataset: its name.
+            vectors: 2-D, or an iterator of 2-D blocks that is read as the
+                server asks for more, so that it need not fit in memory.
+            k: rows per query.
+            ef: as in :meth:`search`.
+
+        Returns:
+            A stream of record batches with ``query_index``, the position of
+            the query in the whole of ``vectors``, ``id``, ``score`` and
+            ``distance``.
+
+        Example:
+            >>> for batch in client.knn_join("books", [[0.1, 0.2, 0.3]], k=2):
+            ...     print(batch["id"].to_pylist())
+            ['b1', 'b2']
+        """
+        return Join(self._session, query_batches(dataset, vectors, k, ef))
+
+    def download_stream(
+        self,
+        dataset: str,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        filters: Filters = None,
+        where: str | None = None,
+    ) -> BatchStream:
+        """The rows of a dataset as a stream of record batches.
+
+        Args:
+            dataset: its name.
+            columns: which columns; all by default.
+            limit: at most this many rows.
+            offset: after leaving out this many.
+            filters: only rows for which all of these hold.
+            where: the same as a SQL predicate.
+
+        Example:
+            >>> with client.download_stream("books", ["id", "title"]) as stream:
+            ...     stream.schema.names
+            ['id', 'title']
+        """
+        ticket = {
+            "name": dataset,
+            "columns": _names(columns),
+            "limit": limit,
+            "offset": offset,
+            "filters": filter_list(filters),
+            "where": where,
+        }
+        return BatchStream(self._session.get(without_none(ticket), unbounded=True))
+
+    def download_arrow(
+        self,
+        dataset: str,
+        columns: Sequence[str] | None = None,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        filters: Filters = None,
+        where: str | None = None,
+    ) -> pa.Table:
+        """The rows of a dataset as one table; arguments as :meth:`download_stream`.
+
+        Example:
+            >>> client.download_arrow("books", filters=("year", ">", 1960)).num_rows
+            2
+        """
+        stream = self.download_stream(
+            dataset, columns, limit=limit, offset=offset, filters=filters, where=where
+        )
+        return stream.read_all()
+
+    def get(self, dataset: str, id: int | str) -> dict[str, Any]:
+        """One row, by its id.
+
+        Raises:
+            NotFound: no such dataset or id.
+
+        Example:
+            >>> client.get("books", "b1")["title"]
+            'Dune'
+        """
+        rows = self.download_arrow(dataset, filters=("id", "=", id)).to_pylist()
+        if not rows:
+            raise NotFound("id_not_found", f"no row {id!r} in dataset {dataset!r}")
+        row: dict[str, Any] = rows[0]
+        return row
+
+
+def _names(columns: Sequence[str] | None) -> list[str] | None:
+    # A text is a sequence of its letters; nobody means that.
+    if isinstance(columns, str):
+        raise InvalidArgument("invalid_columns", f"columns is a list of names: [{columns!r}]")
+    return None if columns is None else list(columns)

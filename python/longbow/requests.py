@@ -1,0 +1,108 @@
+"""Requests: tickets and action bodies, from the arguments of the methods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+import pyarrow as pa
+
+from .errors import InvalidArgument
+from .vectors import is_many, is_numpy, queries, query
+
+#: One condition: ``("price", "<", 10)``, or the wire's own dictionary, which can
+#: nest: ``{"logic": "OR", "filters": [...]}``.
+Filter = Union[tuple[Any, ...], Mapping[str, Any]]
+#: Conditions that all hold. A single one may stand by itself.
+Filters = Union[None, Filter, Sequence[Filter]]
+
+
+def filter_list(filters: Filters) -> list[dict[str, Any]] | None:
+    """Filters in the form of the wire.
+
+    >>> filter_list(("price", "<", 10))
+    [{'field': 'price', 'operator': '<', 'value': 10}]
+    >>> filter_list([("note", "is_null")])
+    [{'field': 'note', 'operator': 'is_null'}]
+    """
+    if filters is None:
+        return None
+    if isinstance(filters, Mapping) or isinstance(filters, tuple) and _is_condition(filters):
+        return [_condition(filters)]
+    return [_condition(one) for one in filters]
+
+
+def _is_condition(value: tuple[Any, ...]) -> bool:
+    return len(value) in (2, 3) and isinstance(value[0], str) and isinstance(value[1], str)
+
+
+def _condition(one: Any) -> dict[str, Any]:
+    if isinstance(one, Mapping):
+        return dict(one)
+    if not isinstance(one, tuple) or not _is_condition(one):
+        raise InvalidArgument(
+            "invalid_filter", f"{one!r} is not (column, operator, value) nor a dictionary"
+        )
+    condition = {"field": one[0], "operator": one[1]}
+    if len(one) == 3:
+        condition["value"] = plain(one[2])
+    return condition
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON can hold: numpy's and Arrow's scalars and arrays unwrapped.
+
+    >>> plain(pa.scalar(3)), plain((1, 2))
+    (3, [1, 2])
+    """
+    if isinstance(value, pa.Scalar):
+        return value.as_py()
+    if isinstance(value, (pa.Array, pa.ChunkedArray)):
+        return value.to_pylist()
+    if is_numpy(value) or hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (list, tuple, set, frozenset, range)):
+        return [plain(item) for item in value]
+    return value
+
+
+def without_none(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said; the server refuses keys it does not know, null or not."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def search_ticket(dataset: str, vector: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The ticket of a search: ``vector`` is one vector, several, or None.
+
+    >>> search_ticket("books", [1, 2], {"k": 3, "ef": None})
+    {'search': {'dataset': 'books', 'vector': [1.0, 2.0], 'k': 3}}
+    """
+    search: dict[str, Any] = {"dataset": dataset}
+    if vector is not None:
+        if is_many(vector):
+            search["vectors"] = queries(vector)
+        else:
+            search["vector"] = query(vector)
+    elif options.get("text_query") is None:
+        raise InvalidArgument("missing_query", "a search needs a vector or a text_query")
+    search.update(without_none(options))
+    return {"search": search}
+
+
+def delete_body(dataset: str, ids: Any, filters: Filters, where: str | None) -> dict[str, Any]:
+    """The body of ``delete``: by ids or by a predicate, one of the two.
+
+    >>> delete_body("books", 7, None, None)
+    {'dataset': 'books', 'id': 7}
+    >>> delete_body("books", [7, 8], None, None)
+    {'dataset': 'books', 'ids': [7, 8]}
+    """
+    if (ids is None) == (filters is None and where is None):
+        raise InvalidArgument("invalid_delete", "give ids, or filters/where: one of the two")
+    if ids is None:
+        predicate = {"filters": filter_list(filters), "where": where}
+        return {"dataset": dataset, **without_none(predicate)}
+    ids = plain(ids)
+    if not isinstance(ids, list) and hasattr(ids, "__iter__") and not isinstance(ids, str):
+        ids = [plain(one) for one in ids]
+    return {"dataset": dataset, "ids" if isinstance(ids, list) else "id": ids}

@@ -1,0 +1,251 @@
+"""Vectors, from whatever holds them to Arrow's ``FixedSizeList<T>[dim]``.
+
+Numbers go over as whole buffers (numpy or Arrow), never one Python object a
+number, unless Python lists are what was given. numpy is used when the data is
+numpy's and is not needed otherwise.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import InvalidArgument
+
+#: Elements that a vector may have, by numpy's name for the type.
+ELEMENTS: dict[str, pa.DataType] = {
+    "float16": pa.float16(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+}
+_COMPLEX = {"complex64": "float32", "complex128": "float64"}
+_ARROW_ELEMENTS = set(ELEMENTS.values())
+
+
+def is_numpy(value: Any) -> bool:
+    """Whether ``value`` is a numpy array, found out without importing numpy."""
+    return type(value).__module__ == "numpy" and hasattr(value, "dtype") and hasattr(value, "ndim")
+
+
+def is_list_type(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is one of the three list types of numbers."""
+    lists = (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+    return lists and kind.value_type in _ARROW_ELEMENTS
+
+
+def is_vector(value: Any) -> bool:
+    """Whether one cell looks like a vector: a sequence that begins with a number."""
+    if is_numpy(value):
+        return bool(value.ndim == 1) and value.dtype.kind in "fiuc"
+    if isinstance(value, (list, tuple)) and value:
+        return _is_number(value[0])
+    return False
+
+
+def fixed(
+    column: Any, name: str, first_row: int = 0, dtype: str | None = None
+) -> tuple[pa.Array, dict[str, str]]:
+    """A column of vectors as a FixedSizeList array, and schema metadata for it.
+
+    ``column`` is a 2-D numpy array, an Arrow list array, or a sequence of
+    lists or 1-D arrays. Typed data keeps its element type; Python lists become
+    float32; ``dtype`` (a key of :data:`ELEMENTS`) overrides both. Complex
+    numbers are laid out as real and imaginary parts side by side, twice the
+    dimension. ``first_row`` is added to the row numbers that errors name.
+
+    >>> array, metadata = fixed([[1, 2], [3, 4]], "vector")
+    >>> str(array.type), metadata
+    ('fixed_size_list<item: float>[2]', {})
+    """
+    if dtype is not None and dtype not in ELEMENTS:
+        raise InvalidArgument("invalid_dtype", f"{dtype!r} is not one of {', '.join(ELEMENTS)}")
+    metadata: dict[str, str] = {}
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        array = _from_arrow(column, name, first_row)
+    elif is_numpy(column) and column.ndim == 2:
+        array, metadata = _from_matrix(column, name)
+    else:
+        array, metadata = _from_cells(list(column), name, first_row)
+    if dtype is not None and array.type.value_type != ELEMENTS[dtype]:
+        array = _cast(array, ELEMENTS[dtype], name)
+    return array, metadata
+
+
+def one_array(column: Any) -> pa.Array:
+    """A chunked column as one array, without a copy where it has one chunk."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    if column.num_chunks == 0:
+        return pa.array([], column.type)
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def _cast(array: pa.Array, element: pa.DataType, name: str) -> pa.Array:
+    try:
+        return array.cast(pa.list_(element, array.type.list_size))
+    except pa.ArrowInvalid as error:
+        raise InvalidArgument("invalid_vector", f"column {name!r}: {error}") from error
+
+
+def _from_matrix(matrix: Any, name: str) -> tuple[pa.Array, dict[str, str]]:
+    kind, metadata = str(matrix.dtype), {}
+    if matrix.dtype.byteorder == ">":
+        matrix = matrix.astype(matrix.dtype.newbyteorder("="))
+        kind = str(matrix.dtype)
+    if not matrix.flags.c_contiguous:
+        matrix = matrix.copy(order="C")
+    if kind in _COMPLEX:
+        metadata = {"longbow.complex": "true", "longbow.vector_type": kind}
+        matrix = matrix.view(_COMPLEX[kind])
+        kind = str(matrix.dtype)
+    if kind not in ELEMENTS:
+        raise InvalidArgument(
+            "invalid_vector",
+            f"column {name!r} has elements of type {kind}; send one of "
+            f"{', '.join([*ELEMENTS, *_COMPLEX])}",
+        )
+    if matrix.shape[1] == 0:
+        raise _empty(name, 0)
+    # pa.array over a flat, aligned array of numbers borrows numpy's buffer.
+    flat = pa.array(matrix.reshape(-1), type=ELEMENTS[kind])
+    return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1]), metadata
+
+
+def _from_arrow(column: Any, name: str, first_row: int) -> pa.Array:
+    column = one_array(column)
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if not is_list_type(column.type):
+        raise _not_vectors(name, str(column.type))
+    if pa.types.is_fixed_size_list(column.type):
+        return column
+    lengths = column.value_lengths()
+    shape = pc.min_max(lengths).as_py()
+    dim = shape["min"]
+    if dim is None:
+        raise _empty(name, first_row)
+    if shape["max"] != dim:
+        raise _ragged(lengths.to_pylist(), name, first_row)
+    if dim == 0:
+        raise _empty(name, first_row)
+    if column.null_count:
+        return column.cast(pa.list_(column.type.value_type, dim))
+    return pa.FixedSizeListArray.from_arrays(column.flatten(), dim)
+
+
+def _from_cells(cells: list[Any], name: str, first_row: int) -> tuple[pa.Array, dict[str, str]]:
+    for row, cell in enumerate(cells):
+        if cell is None:
+            raise InvalidArgument("missing_vector", f"row {first_row + row} has no {name!r}")
+        if not (is_vector(cell) or hasattr(cell, "__len__") and len(cell) == 0):
+            shown = f"{type(cell).__name__} {str(cell)[:40]!r} in row {first_row + row}"
+            raise _not_vectors(name, shown)
+    lengths = [len(cell) for cell in cells]
+    if not cells or not lengths[0]:
+        raise _empty(name, first_row)
+    if min(lengths) != max(lengths):
+        raise _ragged(lengths, name, first_row)
+    if any(is_numpy(cell) for cell in cells) or any(isinstance(c[0], complex) for c in cells):
+        import numpy
+
+        return _from_matrix(numpy.stack([numpy.asarray(cell) for cell in cells]), name)
+    try:
+        array = pa.array(cells, type=pa.list_(pa.float32(), lengths[0]))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+        raise InvalidArgument("invalid_vector", f"column {name!r}: {error}") from error
+    if array.flatten().null_count:
+        raise InvalidArgument("invalid_vector", f"a vector of column {name!r} holds None")
+    return array, {}
+
+
+def _ragged(lengths: Sequence[int | None], name: str, first_row: int) -> InvalidArgument:
+    expected = next(length for length in lengths if length is not None)
+    row = next(i for i, n in enumerate(lengths) if n is not None and n != expected)
+    return InvalidArgument(
+        "dimension_mismatch",
+        f"row {first_row + row} of column {name!r} has {lengths[row]} numbers, the rows before "
+        f"it {expected}: vectors of a column have one dimension",
+    )
+
+
+def _empty(name: str, first_row: int) -> InvalidArgument:
+    return InvalidArgument(
+        "missing_vector",
+        f"column {name!r} has no dimension: no vectors, or empty ones, at row {first_row}",
+    )
+
+
+def _not_vectors(name: str, found: str) -> InvalidArgument:
+    hint = ""
+    if "string" in found or found.startswith("str"):
+        hint = " (Dask turns lists into text: set its option dataframe.convert-string to False)"
+    return InvalidArgument(
+        "invalid_vector", f"column {name!r} holds {found}, not lists of numbers{hint}"
+    )
+
+
+def query(vector: Any) -> list[float]:
+    """One query vector as floats for JSON; complex numbers interleaved.
+
+    >>> query([1, 2.5])
+    [1.0, 2.5]
+    >>> query([1 + 2j])
+    [1.0, 2.0]
+    """
+    return queries([vector])[0]
+
+
+def queries(vectors: Any) -> list[list[float]]:
+    """Several query vectors as floats for JSON.
+
+    >>> queries([[1, 2], [3, 4]])
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    array = matrix(vectors)
+    dim = array.type.list_size
+    flat = [float(x) for x in array.flatten().to_pylist()]
+    return [flat[i : i + dim] for i in range(0, len(flat), dim)]
+
+
+def matrix(vectors: Any) -> pa.Array:
+    """Query vectors as a FixedSizeList array of their own element type."""
+    if isinstance(vectors, (pa.Array, pa.ChunkedArray)) or is_numpy(vectors):
+        return fixed(vectors, "query vectors")[0]
+    return fixed([_cell(vector) for vector in vectors], "query vectors")[0]
+
+
+def _cell(vector: Any) -> Any:
+    if isinstance(vector, (list, tuple)) or is_numpy(vector):
+        return vector
+    # Arrow arrays and the Series of pandas and polars, by what each can do.
+    for convert in ("to_pylist", "to_numpy", "to_list"):
+        if hasattr(vector, convert):
+            return getattr(vector, convert)()
+    return vector
+
+
+def is_many(vectors: Any) -> bool:
+    """Whether a query argument holds several vectors rather than one."""
+    if isinstance(vectors, (pa.Array, pa.ChunkedArray)):
+        return is_list_type(vectors.type)
+    if is_numpy(vectors):
+        return bool(vectors.ndim == 2)
+    return isinstance(vectors, (list, tuple)) and bool(vectors) and not _is_number(vectors[0])
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Number) and not isinstance(value, bool)

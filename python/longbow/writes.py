@@ -1,0 +1,112 @@
+"""The half of the client that changes data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import InvalidArgument
+from .progress import Progress, reporter
+from .put import put
+from .requests import Filters, delete_body
+from .results import InsertResult
+from .rows import CHUNK_ROWS, Columns, Shaper, cut
+from .session import Session
+from .source import frames, total_rows
+
+
+class Writes:
+    """Inserting and deleting rows."""
+
+    _session: Session
+
+    def insert(
+        self,
+        dataset: str,
+        data: Any,
+        *,
+        id: str | None = None,
+        vector: None | str | Sequence[str] = None,
+        ids: Any = None,
+        metric: str | None = None,
+        dtype: str | None = None,
+        batch_size: int | None = None,
+        progress: Progress = None,
+        routing_key: str | None = None,
+    ) -> InsertResult:
+        """Inserts rows; a row whose id is known already is replaced.
+
+        The dataset is created by its first insert. When the call returns, every
+        row is acknowledged, and the result says how safely. Rows are sent while
+        later ones are being converted: after an exception, rows before the
+        faulty one may be in the dataset, and inserting again is safe.
+
+        Args:
+            dataset: its name.
+            data: a pandas, polars or Dask frame, a 2-D numpy array, an Arrow
+                Table, RecordBatch or RecordBatchReader, a list of dicts, a dict
+                of columns, anything with Arrow's stream interface, or an
+                iterator of any of these. An index of pandas is not sent.
+            id: the column with the ids, integers or text; ``id`` by default.
+            vector: the column or columns with vectors. By default ``vector``,
+                or else the only column that holds lists of numbers.
+            ids: the ids themselves, where no column has them. A 2-D array
+                without them gets 0, 1, 2…
+            metric: ``euclidean`` (the default of a new dataset), ``cosine`` or
+                ``dot_product``.
+            dtype: the type to store vectors in, like ``float16``. By default
+                typed data keeps its own, and Python lists become ``float32``.
+            batch_size: rows a message; by default as many as make 8 MB.
+            progress: True, False, or a function of (rows, total or None). By
+                default a line on a terminal, if there are many rows.
+            routing_key: sent as the header ``x-longbow-key``.
+
+        Raises:
+            InvalidArgument: ragged vectors (the row is named), no ids, or a
+                schema that is not the dataset's.
+            ResourceExhausted: the server's memory limit; nothing is wrong with
+                the data.
+
+        Example:
+            >>> result = client.insert("notes", [
+            ...     {"id": 1, "vector": [0.1, 0.9], "title": "first"},
+            ...     {"id": 2, "vector": [0.8, 0.2], "title": "second"},
+            ... ], metric="cosine")
+            >>> result.rows, result.searchable
+            (2, True)
+        """
+        columns = Columns(id=id, vector=vector, ids=ids, metric=metric, dtype=dtype)
+        total = total_rows(data)
+        if batch_size is not None and batch_size < 1:
+            raise InvalidArgument("invalid_batch_size", f"{batch_size} rows a batch: at least 1")
+        shaper = Shaper(columns, total, max(batch_size or 0, CHUNK_ROWS))
+        batches = cut(shaper.batches(frames(data, columns.vector_name())), batch_size)
+        headers = {} if routing_key is None else {"x-longbow-key": routing_key}
+        return put(self._session, dataset, batches, headers, reporter(progress, total))
+
+    def delete(
+        self,
+        dataset: str,
+        ids: Any = None,
+        *,
+        filters: Filters = None,
+        where: str | None = None,
+    ) -> None:
+        """Deletes rows by id, by a list of ids, or by a predicate.
+
+        Args:
+            dataset: its name.
+            ids: one id, or several.
+            filters: rows for which all of these hold.
+            where: the same as a SQL predicate.
+
+        Raises:
+            NotFound: the dataset, or one of the ids, is unknown.
+
+        Example:
+            >>> client.delete("books", "b2")
+            >>> client.download_arrow("books").num_rows
+            3
+        """
+        body = delete_body(dataset, ids, filters, where)
+        self._session.action(self._session.data, "delete", body)
