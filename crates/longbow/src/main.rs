@@ -1,2 +1,35 @@
-//! placeholder
-fn main() {}
+//! The `longbow` program: `serve`, `config`, `version`.
+//!
+//! It reads the command line, sets up the log, and hands over to the server's crate. What it is not: a place for logic
+//! of the database.
+//!
+//! Exit codes: 0 after a clean stop (SIGTERM or SIGINT), 1 if the server can't start or fails, 2 if the command line or
+//! the configuration is wrong. Standard output carries only what was asked for: the settings, the version, or the one
+//! line `longbow ready …` of a server that is up. All else goes to standard error.
+//!
+//! ```text
+//! longbow serve --data-path ./data --listen-addr 127.0.0.1:0
+//! ```
+#![forbid(unsafe_code)]
+
+mod banner;
+mod cli;
+mod config_cmd;
+mod logging;
+mod out;
+mod serve;
+
+use std::process::ExitCode;
+
+/// Requests allocate on many threads and free on others, which the system's allocator is slow at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    match cli::parse() {
+        cli::Command::Serve { inputs } => serve::serve(inputs),
+        cli::Command::Config { inputs } => config_cmd::list(inputs),
+        cli::Command::Markdown => config_cmd::markdown(),
+        cli::Command::Version => out::print(&format!("longbow {}", env!("CARGO_PKG_VERSION"))),
+    }
+}
