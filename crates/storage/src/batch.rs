@@ -90,8 +90,8 @@ impl Batch {
     }
 
     /// Bytes of header and body together.
-    pub fn bytes(&self) -> usize {
-        self.header.len() + self.body.len()
+    pub fn bytes(&self) -> u64 {
+        (self.header.len() + self.body.len()) as u64
     }
 
     /// The schema it was checked against.
@@ -136,11 +136,19 @@ impl Batch {
 
     /// Values of column `i` as they lie in the body, little-endian: of a fixed-width column one for each row,
     /// of a fixed-size list of them `dim` for each row, so row `r` of a vector is at `r * dim * width`. Null
-    /// rows have bytes too, of no meaning. Empty for columns of other types, and where there is no column `i`.
-    pub fn values(&self, i: usize) -> &[u8] {
-        self.columns
-            .get(i)
-            .map_or(&[], |column| &self.body[column.values.clone()])
+    /// rows have bytes too, of no meaning.
+    ///
+    /// # Errors
+    /// If there is no such column, or if it is of another type.
+    pub fn values(&self, i: usize) -> Result<&[u8]> {
+        self.check_column(i)?;
+        match &self.columns[i].values {
+            Some(range) => Ok(&self.body[range.clone()]),
+            None => Err(Error::NoValues {
+                column: self.view.schema_ref().field(i).name().clone(),
+                data_type: Box::new(self.view.column(i).data_type().clone()),
+            }),
+        }
     }
 
     /// Null rows of column `i`; 0 where there is no such column.
@@ -241,8 +249,7 @@ impl Batch {
     fn check_column(&self, i: usize) -> Result<()> {
         let have = self.view.num_columns();
         if i >= have {
-            let message = format!("column {i} asked for; the batch has {have}");
-            return Err(ArrowError::SchemaError(message).into());
+            return Err(Error::NoColumn { asked: i, have });
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! What can go wrong in storage.
 
+use std::path::PathBuf;
+
 use arrow_schema::{ArrowError, DataType};
 
 /// Result of storage.
@@ -67,6 +69,12 @@ pub enum Error {
         expected: u64,
         got: u64,
     },
+    #[error("a buffer of column '{column}' has {got} bytes; expected a multiple of {width}")]
+    BufferWidth {
+        column: String,
+        width: usize,
+        got: usize,
+    },
     #[error(
         "the buffers of the message overlap: {total} bytes in a body of {body}; send each buffer once"
     )]
@@ -98,12 +106,70 @@ pub enum Error {
         expected: Box<DataType>,
         got: Box<DataType>,
     },
+    #[error("column {asked} was asked for; the batch has {have}, counted from 0")]
+    NoColumn { asked: usize, have: usize },
+    #[error("column '{column}' of type {data_type} has no fixed-width values to point at")]
+    NoValues {
+        column: String,
+        data_type: Box<DataType>,
+    },
     #[error("rows {start} to {end} are outside the batch of {rows} rows")]
     RowRange {
         start: usize,
         end: usize,
         rows: usize,
     },
+    #[error("row {row} comes after row {last}; row numbers of a segment must grow")]
+    RowOrder { row: u64, last: u64 },
+    #[error("the list of row numbers is damaged at its byte {at}")]
+    RowRuns { at: usize },
+    #[error("{numbers} row numbers were given for {rows} rows; give one for each")]
+    RowCount { numbers: u64, rows: u64 },
+    #[error("{} would have no rows; write no segment then", path.display())]
+    EmptySegment { path: PathBuf },
+    #[error(
+        "a {what} of {length} bytes is longer than an Arrow file can hold; use fewer columns or rows"
+    )]
+    TooLong { what: &'static str, length: u64 },
+    #[error("{} is damaged: it has {got} bytes, expected {expected}; restore it from a replica or snapshot", path.display())]
+    FileLength {
+        path: PathBuf,
+        expected: u64,
+        got: u64,
+    },
+    #[error(
+        "{} is damaged: the {length} bytes at offset {offset} have checksum {got:#010x}, expected {expected:#010x}; restore it from a replica or snapshot",
+        path.display()
+    )]
+    Checksum {
+        path: PathBuf,
+        offset: u64,
+        length: u64,
+        expected: u32,
+        got: u32,
+    },
+    #[error("{} is damaged: no valid {what} at offset {offset}; restore it from a replica or snapshot", path.display())]
+    Damaged {
+        path: PathBuf,
+        offset: u64,
+        what: &'static str,
+    },
+    #[error("{} was written by a newer version (format {found}, this version reads up to {supported}); use that version", path.display())]
+    NewerVersion {
+        path: PathBuf,
+        found: u32,
+        supported: u32,
+    },
+    #[error("the disk refuses: {0}")]
+    Disk(#[from] longbow_disk::Error),
     #[error("arrow: {0}")]
     Arrow(#[from] ArrowError),
+}
+
+impl Error {
+    /// For bytes that should have been an Arrow IPC `RecordBatch` message and are not.
+    pub fn not_a_message() -> Self {
+        let got = "something else".into();
+        Error::NotRecordBatch { got }
+    }
 }

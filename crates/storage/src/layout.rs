@@ -22,8 +22,8 @@ pub(crate) struct ColumnLayout {
     pub nulls: usize,
     /// Null elements of the child, for a list of fixed size.
     pub child_nulls: usize,
-    /// Bytes of the values in the body, for fixed-width columns and fixed-size lists of them; else empty.
-    pub values: Range<usize>,
+    /// Bytes of the values in the body, for fixed-width columns and fixed-size lists of them.
+    pub values: Option<Range<usize>>,
 }
 
 /// The outcome of a walk over a message.
@@ -123,7 +123,7 @@ struct Shape {
     len: i64,
     nulls: usize,
     child_nulls: usize,
-    values: Range<usize>,
+    values: Option<Range<usize>>,
 }
 
 impl Walk<'_> {
@@ -153,9 +153,16 @@ impl Walk<'_> {
                     };
                     let needed = width(column, count, *byte_width)?;
                     require(column, span, needed)?;
+                    if *byte_width > 0 && !span.length.is_multiple_of(*byte_width) {
+                        return Err(Error::BufferWidth {
+                            column: column.into(),
+                            width: *byte_width,
+                            got: span.length,
+                        });
+                    }
                     self.align(span, *alignment);
                     if !offsets {
-                        shape.values = span.offset..span.offset + needed as usize;
+                        shape.values = Some(span.offset..span.offset + needed as usize);
                     }
                 }
                 BufferSpec::BitMap => require(column, span, bits(shape.len))?,
@@ -163,7 +170,7 @@ impl Walk<'_> {
             }
         }
         if layout.variadic {
-            shape.values = 0..0;
+            shape.values = None;
             for _ in 0..self.next_variadic()? {
                 self.next_buffer()?;
             }
@@ -226,7 +233,7 @@ impl Walk<'_> {
             len,
             nulls: nulls as usize,
             child_nulls: 0,
-            values: 0..0,
+            values: None,
         })
     }
 

@@ -2,13 +2,21 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod checksum;
 mod error;
 mod layout;
 mod message;
+mod row_runs;
 mod schema;
+mod segment;
+mod segment_writer;
 
 pub use batch::{Batch, coalesce};
+pub use checksum::crc32c;
 pub use error::{Error, Result};
 pub use layout::check_schema;
 pub use message::{MAX_BATCH_ROWS, MAX_INFLATED_BYTES};
+pub use row_runs::RowRuns;
 pub use schema::{schema_from_message, schema_from_text, schema_to_message, schema_to_text};
+pub use segment::{Segment, SegmentMeta};
+pub use segment_writer::{SegmentWriter, write_segment};

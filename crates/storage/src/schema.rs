@@ -38,6 +38,11 @@ pub fn schema_from_message(message: &[u8]) -> Result<SchemaRef> {
             .unwrap_or("message of an unknown kind");
         return Err(Error::NotSchema { got: got.into() });
     };
+    schema_from_flatbuffer(schema)
+}
+
+/// As [`schema_from_message`], for a schema inside another flatbuffer.
+pub(crate) fn schema_from_flatbuffer(schema: arrow_ipc::Schema<'_>) -> Result<SchemaRef> {
     if schema.endianness() != Endianness::Little {
         return Err(Error::BigEndian);
     }

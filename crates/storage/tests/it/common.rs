@@ -1,5 +1,4 @@
 //! Random record batches of every stored type, for the property tests.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use arrow_array::*;
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer, i256};
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
-use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit};
+use arrow_schema::{DataType, Field, Fields, Schema};
 use bytes::Bytes;
 use half::f16;
 use longbow_storage::Batch;
@@ -266,9 +265,4 @@ fn nested(kind: usize, rows: usize, random: &mut Random) -> ArrayRef {
             fixed_list(values, 2, rows, random)
         }
     }
-}
-
-/// The type of a timestamp, for tests that need a schema only.
-pub fn timestamp() -> DataType {
-    DataType::Timestamp(TimeUnit::Millisecond, None)
 }
