@@ -125,9 +125,10 @@ _BY_TYPE: tuple[tuple[type, type[LongbowError]], ...] = (
     (pa.ArrowTypeError, InvalidArgument),
 )
 _PREFIX = re.compile(r"^(?:Unknown: )?((?:Flight|gRPC) [a-zA-Z -]+?),? with message: ", re.S)
-_SUFFIX = re.compile(
-    r"\. gRPC client debug context: .*$"
-    r"|\. Detail: Python exception: .*$"
+_CONTEXT = re.compile(r"\. gRPC client debug context: .*$", re.S)
+# What Arrow's own servers (not Longbow's) add to the text.
+_DETAIL = re.compile(
+    r"\. Detail: Python exception: .*$"
     r"|\. Detail: (?:Internal|TimedOut|Cancelled|Unauthenticated|Unauthorized|Unavailable|Failed)$",
     re.S,
 )
@@ -147,7 +148,8 @@ def translate(error: BaseException) -> LongbowError:
     text = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
     prefix = _PREFIX.match(text)
     words = prefix.group(1) if prefix else ""
-    text = _SUFFIX.sub("", text[prefix.end() :] if prefix else text)
+    text = _CONTEXT.sub("", text[prefix.end() :] if prefix else text)
+    text = _DETAIL.sub("", text)
     kind = _kind(error, words)
     code = _CODE.match(text)
     if code:

@@ -82,6 +82,8 @@ class Shaper:
                 raise InvalidArgument(
                     "invalid_ids", f"ids= was given, and the data has a column {name!r} too"
                 )
+            if end > len(self._ids):
+                raise InvalidArgument("invalid_ids", f"{len(self._ids)} ids for {end} rows or more")
             return {"id": self._ids[self._row : end], **columns}
         if frame.made:
             return {"id": pa.array(range(self._row, end), pa.int64()), **columns}
@@ -244,5 +246,6 @@ def _conform_column(batch: pa.RecordBatch, field: pa.Field, row: int) -> pa.Arra
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidArgument(
             "schema_mismatch",
-            f"column {field.name!r} is {column.type} from row {row} on, and {field.type} before",
+            f"the rows from {row} on have {column.type} in column {field.name!r}, the rows before "
+            f"{field.type}",
         ) from error

@@ -1,0 +1,90 @@
+"""Arguments become the tickets and bodies of the wire, and nothing else."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from longbow import InvalidArgument
+from longbow.requests import delete_body, filter_list, search_ticket
+from longbow.session import encode
+
+CONDITION = {"field": "year", "operator": ">", "value": 1990}
+NESTED = {"logic": "OR", "filters": [CONDITION]}
+FILTERS = [
+    (None, None),
+    (("year", ">", 1990), [CONDITION]),
+    ([("year", ">", 1990)], [CONDITION]),
+    ((("year", ">", 1990), ("year", ">", 1990)), [CONDITION, CONDITION]),
+    (CONDITION, [CONDITION]),
+    ([NESTED, ("year", ">", 1990)], [NESTED, CONDITION]),
+    (("note", "is_null"), [{"field": "note", "operator": "is_null"}]),
+    (("n", "=", np.int64(5)), [{"field": "n", "operator": "=", "value": 5}]),
+    (("n", "in", np.array([1, 2])), [{"field": "n", "operator": "in", "value": [1, 2]}]),
+    (("n", "in", {3}), [{"field": "n", "operator": "in", "value": [3]}]),
+    ([], []),
+]
+
+
+@pytest.mark.parametrize("given, sent", FILTERS)
+def test_filters(given, sent) -> None:
+    assert filter_list(given) == sent
+    encode(sent)
+
+
+@pytest.mark.parametrize("given", [[("year",)], ["year > 1990"], [(1, "=", 2)], [7]])
+def test_bad_filters_are_shown(given) -> None:
+    with pytest.raises(InvalidArgument, match="is not \\(column, operator, value\\)") as caught:
+        filter_list(given)
+    assert caught.value.code == "invalid_filter"
+
+
+def test_a_search_says_only_what_was_said() -> None:
+    ticket = search_ticket("d", np.array([1, 2], "f4"), {"k": 3, "exact": False, "ef": None})
+    assert ticket == {"search": {"dataset": "d", "vector": [1.0, 2.0], "k": 3, "exact": False}}
+
+
+def test_a_search_for_several_and_one_for_text() -> None:
+    several = search_ticket("d", [[1, 2], [3, 4]], {})
+    assert several == {"search": {"dataset": "d", "vectors": [[1.0, 2.0], [3.0, 4.0]]}}
+    text = search_ticket("d", None, {"text_query": "words"})
+    assert text == {"search": {"dataset": "d", "text_query": "words"}}
+    with pytest.raises(InvalidArgument, match="needs a vector or a text_query"):
+        search_ticket("d", None, {})
+
+
+IDS = [
+    (7, "id", 7),
+    ("seven", "id", "seven"),
+    (np.int64(7), "id", 7),
+    (pa.scalar(7), "id", 7),
+    ([7, "x"], "ids", [7, "x"]),
+    (range(3), "ids", [0, 1, 2]),
+    (np.array([1, 2]), "ids", [1, 2]),
+    (pa.array(["a", "b"]), "ids", ["a", "b"]),
+    (pa.chunked_array([[1], [2]]), "ids", [1, 2]),
+    ((i for i in (1, 2)), "ids", [1, 2]),
+    ([], "ids", []),
+]
+
+
+@pytest.mark.parametrize("given, key, sent", IDS)
+def test_delete_by_id_or_ids(given, key, sent) -> None:
+    body = delete_body("d", given, None, None)
+    assert body == {"dataset": "d", key: sent}
+    encode(body)
+
+
+def test_delete_by_a_predicate_and_never_by_nothing() -> None:
+    filters = ("year", ">", 1990)
+    assert delete_body("d", None, filters, None) == {"dataset": "d", "filters": [CONDITION]}
+    assert delete_body("d", None, None, "a = 1") == {"dataset": "d", "where": "a = 1"}
+    for ids, predicate in [(None, None), (1, filters)]:
+        with pytest.raises(InvalidArgument, match="one of the two"):
+            delete_body("d", ids, predicate, None)
+
+
+def test_what_json_cannot_hold_is_refused_here() -> None:
+    with pytest.raises(InvalidArgument, match="NaN"):
+        encode({"vector": [float("nan")]})
+    with pytest.raises(InvalidArgument, match="object"):
+        encode({"value": object()})

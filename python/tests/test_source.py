@@ -1,0 +1,147 @@
+"""Every kind of data reads as the same rows."""
+
+import dask
+import dask.dataframe
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from longbow import InvalidArgument
+from longbow.rows import Columns, Shaper
+from longbow.source import frames, total_rows
+
+ROWS = [
+    {"id": 1, "vector": [1.0, 2.0], "name": "one"},
+    {"id": 2, "vector": [3.0, 4.0], "name": None},
+    {"id": 3, "vector": [5.0, 6.0], "name": "three"},
+]
+TABLE = pa.Table.from_pylist(
+    ROWS,
+    pa.schema([("id", pa.int64()), ("vector", pa.list_(pa.float32())), ("name", pa.string())]),
+)
+PANDAS = pd.DataFrame(ROWS)
+
+
+class OnlyArrowStream:
+    """A stranger that knows Arrow's stream interface and nothing else."""
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+class OnlyArrowArray:
+    """A stranger that knows Arrow's array interface and nothing else."""
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return TABLE.to_batches()[0].__arrow_c_array__(requested_schema)
+
+
+def dask_frame():
+    # Dask's default turns a column of lists into text.
+    with dask.config.set({"dataframe.convert-string": False}):
+        return dask.dataframe.from_pandas(PANDAS, npartitions=2)
+
+
+SOURCES = {
+    "rows": (ROWS, 3),
+    "columns": ({name: [row[name] for row in ROWS] for name in ROWS[0]}, 3),
+    "pandas": (PANDAS, 3),
+    "pandas-index": (PANDAS.set_axis(["x", "y", "z"]), 3),
+    "pandas-arrow": (TABLE.to_pandas(types_mapper=pd.ArrowDtype), 3),
+    "polars": (pl.DataFrame(ROWS), 3),
+    "polars-lazy": (pl.DataFrame(ROWS).lazy(), None),
+    "table": (TABLE, 3),
+    "table-chunked": (pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)]), 3),
+    "batch": (TABLE.to_batches()[0], 3),
+    "reader": (TABLE.to_reader(max_chunksize=1), None),
+    "arrow-stream": (OnlyArrowStream(), None),
+    "arrow-array": (OnlyArrowArray(), None),
+    "batches": (iter(TABLE.to_batches(max_chunksize=2)), None),
+    "frames": ((PANDAS.iloc[i : i + 1] for i in range(3)), None),
+    "list-of-batches": (TABLE.to_batches(max_chunksize=2), None),
+    "generator-of-rows": ((row for row in ROWS), None),
+    "tuple-of-rows": (tuple(ROWS), None),
+}
+
+
+def shaped(data, **columns) -> pa.Table:
+    spec = Columns(**columns)
+    shaper = Shaper(spec, total_rows(data))
+    return pa.Table.from_batches(shaper.batches(frames(data, spec.vector_name())))
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_kind_reads_as_the_same_rows(kind: str) -> None:
+    data, total = SOURCES[kind]
+    assert total_rows(data) == total
+    table = shaped(data)
+    assert table.to_pylist() == ROWS
+    assert table.schema.names == ["id", "vector", "name"]
+    assert pa.types.is_fixed_size_list(table.schema.field("vector").type)
+    assert table.schema.field("name").type == pa.string()
+    assert b"pandas" not in (table.schema.metadata or {})
+
+
+def test_dask_is_read_partition_by_partition() -> None:
+    frame = dask_frame()
+    read = [part.columns["id"].to_pylist() for part in frames(frame, "vector")]
+    assert read == [[1, 2], [3]]
+    assert shaped(frame).to_pylist() == ROWS
+
+
+def test_dask_with_lists_made_text_is_explained() -> None:
+    frame = dask.dataframe.from_pandas(PANDAS, npartitions=1)
+    with pytest.raises(InvalidArgument, match="dataframe.convert-string"):
+        shaped(frame)
+
+
+def test_streams_are_read_as_they_are_needed() -> None:
+    taken = []
+
+    def source():
+        for number in range(3):
+            taken.append(number)
+            yield TABLE.to_batches()[0]
+
+    shaper = Shaper(Columns(), None)
+    batches = shaper.batches(frames(source(), "vector"))
+    next(batches)
+    assert taken == [0]
+
+
+def test_many_tiny_chunks_are_compacted() -> None:
+    chunked = pa.concat_tables([TABLE.slice(0, 1)] * 100)
+    assert len(list(frames(chunked, "vector"))) == 1
+
+
+def test_large_chunks_are_not_copied() -> None:
+    half = pa.table({"id": range(5000), "vector": pa.array([[1.0]] * 5000, pa.list_(pa.float32()))})
+    read = list(frames(pa.concat_tables([half, half]), "vector"))
+    assert [frame.rows for frame in read] == [5000, 5000]
+    address = half["id"].chunk(0).buffers()[1].address
+    assert read[1].columns["id"].buffers()[1].address == address
+
+
+def test_rows_with_different_keys_have_nulls() -> None:
+    rows = [{"id": 1, "vector": [1.0]}, {"id": 2, "vector": [2.0], "extra": 5}]
+    assert shaped(rows)["extra"].to_pylist() == [None, 5]
+
+
+BAD = [
+    ("text", "can't insert a str"),
+    (42, "can't insert a int"),
+    (np.zeros(3), "2-D"),
+    (iter([1, 2]), "not int"),
+    ({"id": [1, 2], "vector": [[1.0]]}, "differ in length"),
+    ([{"id": object(), "vector": [1.0]}], "column 'id'"),
+]
+
+
+@pytest.mark.parametrize("data, words", BAD)
+def test_what_is_not_data_is_refused(data, words: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        shaped(data)
+    assert caught.value.code == "invalid_data"
+    assert words in caught.value.message
