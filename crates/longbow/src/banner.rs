@@ -37,6 +37,7 @@ impl<'a> Banner<'a> {
         longbow_types::metrics().set_build_info(env!("CARGO_PKG_VERSION"), &self.simd);
         if Host::probe().terminal {
             eprintln!("{}", self.page());
+            return;
         }
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),

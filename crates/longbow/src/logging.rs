@@ -1,5 +1,7 @@
 //! The log of the process: structured lines on standard error.
 
+use std::io::{self, IsTerminal};
+
 use longbow_types::{Config, LogFormat};
 use tracing_subscriber::filter::EnvFilter;
 
@@ -17,13 +19,13 @@ pub fn start(config: &Config) {
     };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(directives))
-        .with_writer(std::io::stderr);
+        .with_writer(io::stderr);
     match config.log_format {
         LogFormat::Json => builder.json().flatten_event(true).init(),
-        LogFormat::Console => builder
-            .compact()
-            .with_ansi(std::env::var_os("NO_COLOR").is_none())
-            .init(),
+        LogFormat::Console => {
+            let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            builder.compact().with_ansi(colours).init();
+        }
     }
 }
 
