@@ -1,1 +1,69 @@
-//! placeholder
+//! The write-ahead log: one stream of records for all shards of a node, in segment files, with group commit.
+//!
+//! [`Log::append`] queues an [`Entry`] and gives it the next index; one writer thread takes everything that is queued,
+//! hands it to the operating system with one vectored write, syncs as the [`SyncMode`] asks, and completes the entries in
+//! order. There is no timer: whatever queued while the last batch was on its way is the next batch. [`Log::open`]
+//! replays what is there, [`Log::read`] serves it again, [`Log::purge`] forgets whole segments that a checkpoint covers.
+//!
+//! It is *not* a state machine, and not a consensus protocol: shard, term and kind are carried, never looked at.
+//! It knows no async runtime; completions are called on its writer thread, so they must be short and must not block.
+//!
+//! Invariants:
+//!
+//! * Indexes are consecutive, begin at 1, and never skip, across segments too.
+//! * **An acknowledgement holds.** In [`SyncMode::EveryAck`] an acknowledged entry survives power loss. In
+//!   [`SyncMode::Background`] it survives kill -9, and power loss from the moment [`Log::durable_index`] reaches it; what
+//!   power loss leaves is always a prefix of the log.
+//! * **Damage is never skipped.** A broken frame is cut together with all that follows only if no frame behind it says
+//!   that its index was durable, as after a crash in mid-write. Any other damage is [`Error::Damaged`], by file and
+//!   offset, and changes nothing on disk. The last entries before a kill -9 are the limit of this: until a later frame
+//!   vouches for them, bit rot and a torn write look the same. A clean [`Log::close`] leaves a mark that vouches.
+//! * A failed sync is never retried; a failed write or sync poisons the log, except that a full disk is survived: the
+//!   entries concerned are refused with [`Error::NoSpace`], the partial write is cut, and the log goes on.
+//!
+//! The format is drawn in `frame.rs` and `segment.rs`.
+//!
+//! ```
+//! use longbow_disk::MemoryDisk;
+//! use longbow_log::{Entry, Log, Options, SyncMode};
+//! use std::sync::{Arc, mpsc};
+//!
+//! let disk = Arc::new(MemoryDisk::new());
+//! let options = Options { sync: SyncMode::EveryAck, ..Options::new("data/log") };
+//! let (log, _) = Log::open(disk.clone(), options.clone(), 0, &mut |_| Ok(()))?;
+//! let (tell, told) = mpsc::channel();
+//! let entry = Entry { shard: 0, term: 1, kind: 1, payload: vec!["rows".into(), "more".into()] };
+//! assert_eq!(log.append(entry, Box::new(move |ack| tell.send(ack).unwrap()))?, 1);
+//! assert!(told.recv().unwrap()?.durable);
+//! log.close()?;
+//!
+//! let mut seen = Vec::new();
+//! let (_log, recovery) = Log::open(disk, options, 0, &mut |record| {
+//!     seen.push(record.payload);
+//!     Ok(())
+//! })?;
+//! assert_eq!((recovery.last_index, seen), (1, vec!["rowsmore".into()]));
+//! # Ok::<(), longbow_log::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod damage;
+mod entry;
+mod error;
+mod frame;
+mod log;
+mod observer;
+mod options;
+mod reader;
+mod recovery;
+mod segment;
+mod state;
+mod syncer;
+mod writer;
+
+pub use entry::{Ack, Entry, MAX_ENTRY_BYTES, Record};
+pub use error::{Error, Flaw, ReplayError, Result};
+pub use log::Log;
+pub use observer::Observer;
+pub use options::{Options, SyncMode};
+pub use recovery::Recovery;

@@ -1,0 +1,62 @@
+//! What goes into the log and what comes out of it.
+
+use crate::{Error, Result};
+use bytes::Bytes;
+
+/// The most payload bytes one entry may carry: 1 GiB.
+pub const MAX_ENTRY_BYTES: u64 = 1 << 30;
+
+/// Something to be logged.
+#[derive(Debug, Clone, Default)]
+pub struct Entry {
+    /// The shard it belongs to; carried, not looked at.
+    pub shard: u32,
+    /// The term of the leader that wrote it; carried, not looked at.
+    pub term: u64,
+    /// What the payload is, to whoever replays it; carried, not looked at.
+    pub kind: u8,
+    /// The payload, in parts that are written one after the other without being copied together. At most
+    /// [`MAX_ENTRY_BYTES`] in all.
+    pub payload: Vec<Bytes>,
+}
+
+/// The acknowledgement of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ack {
+    /// The entry's index.
+    pub index: u64,
+    /// Whether it survives power loss already; without that it survives kill -9.
+    pub durable: bool,
+}
+
+/// Told the fate of one entry, once.
+pub(crate) type Done = Box<dyn FnOnce(Result<Ack>) + Send>;
+
+/// A logged entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its index: 1 for the first entry of a log, then consecutive.
+    pub index: u64,
+    /// The term it was appended with.
+    pub term: u64,
+    /// The shard it was appended for.
+    pub shard: u32,
+    /// The kind it was appended with.
+    pub kind: u8,
+    /// When it was appended, in microseconds since the Unix epoch; never decreases along the log.
+    pub timestamp_us: u64,
+    /// The parts of its payload, joined. May be a slice of a read buffer of up to 1 MiB that lives as long as it does:
+    /// copy what is kept for long.
+    pub payload: Bytes,
+}
+
+/// The length of all parts together, if that is within the limit.
+pub(crate) fn checked_len(parts: &[Bytes]) -> Result<u32> {
+    let len = parts.iter().map(|p| p.len() as u64).sum();
+    if len > MAX_ENTRY_BYTES {
+        let limit = MAX_ENTRY_BYTES;
+        return Err(Error::TooLong { len, limit });
+    }
+    // The limit is below 2^32.
+    Ok(len as u32)
+}

@@ -1,0 +1,301 @@
+//! The log as its users see it.
+
+use crate::entry::Ack;
+use crate::reader::{Reader, Step, record};
+use crate::recovery::{Opened, recover, remove_segment};
+use crate::state::{Shared, State};
+use crate::writer::Writer;
+use crate::{Entry, Error, Flaw, Options, Record, Recovery, ReplayError, Result, SyncMode};
+use longbow_disk::Disk;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+/// An open write-ahead log. All methods take `&self` and may be called from any thread. Dropping it closes it.
+pub struct Log {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Held while segments are removed.
+    purging: Mutex<()>,
+}
+
+impl Log {
+    /// Opens the log in `options.dir`, or begins one, and hands each record with an index above `after` to `replay`, in
+    /// order. `after` is the index up to which the caller has everything already, from a checkpoint; 0 for nothing.
+    ///
+    /// A torn tail, as a crash in mid-write leaves it, is cut and reported in [`Recovery`]. When this returns, all that
+    /// was replayed is durable. An empty log, or one that a power loss left shorter than the checkpoint, goes on at
+    /// `after + 1`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] and [`Error::Newer`] leave the folder unchanged. [`Error::Missing`] if the log begins behind
+    /// `after + 1`. [`Error::Replay`] carries the failure of `replay`. Only one log at a time may be open in a folder;
+    /// the caller holds the lock for that.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        after: u64,
+        replay: &mut dyn FnMut(Record) -> std::result::Result<(), ReplayError>,
+    ) -> Result<(Log, Recovery)> {
+        let opened = recover(&*disk, &options, after, replay)?;
+        let recovery = opened.recovery.clone();
+        Ok((Log::start(disk, options, opened)?, recovery))
+    }
+
+    fn start(disk: Arc<dyn Disk>, options: Options, opened: Opened) -> Result<Log> {
+        let last = opened.recovery.last_index;
+        let end = opened.segments.last().map_or(0, |s| s.end);
+        let background = options.sync != SyncMode::EveryAck;
+        let shared = Arc::new(Shared {
+            disk,
+            options,
+            state: Mutex::new(State::after(last, opened.last_timestamp)),
+            work: Condvar::new(),
+            unsynced: Condvar::new(),
+            progress: Condvar::new(),
+            segments: Mutex::new(VecDeque::from(opened.segments)),
+        });
+        let log = Log {
+            shared: shared.clone(),
+            threads: Mutex::default(),
+            purging: Mutex::new(()),
+        };
+        let writer = Writer {
+            shared: shared.clone(),
+            file: opened.file,
+            end,
+            marked: opened.marked,
+        };
+        log.spawn("log-writer", move || writer.run())?;
+        if background {
+            log.spawn("log-syncer", move || shared.sync_in_background())?;
+        }
+        Ok(log)
+    }
+
+    fn spawn(&self, name: &'static str, run: impl FnOnce() + Send + 'static) -> Result<()> {
+        let builder = thread::Builder::new().name(name.to_string());
+        let handle = builder.spawn(run).map_err(|cause| {
+            let cause = Arc::new(cause);
+            Error::Thread { name, cause }
+        })?;
+        self.threads.lock().push(handle);
+        Ok(())
+    }
+
+    /// Queues an entry and returns the index it is given: the one after the last, in the order of the calls.
+    ///
+    /// `done` is called exactly once, on the log's writer thread and in the order of the indexes: with an [`Ack`] once
+    /// the entry is as safe as the [`SyncMode`] promises, or with the error. It must be short and must not wait for
+    /// the log. Until then the index is a promise only: when a full disk refuses entries ([`Error::NoSpace`]), their
+    /// indexes are given to those that come next. An entry that failed by [`Error::Poisoned`] may or may not be there,
+    /// whole, when the log is opened again.
+    ///
+    /// # Errors
+    ///
+    /// An entry that cannot even be queued ([`Error::TooLong`], [`Error::QueueFull`], [`Error::Poisoned`],
+    /// [`Error::Closed`]) is refused at once: `done` is called with the same error, by this thread, before it returns.
+    pub fn append(&self, entry: Entry, done: Box<dyn FnOnce(Result<Ack>) + Send>) -> Result<u64> {
+        self.shared.enqueue(entry, done).map_err(|(error, done)| {
+            done(Err(error.clone()));
+            error
+        })
+    }
+
+    /// The index that was given last, to an entry that may still be on its way; 0 before the first.
+    pub fn last_index(&self) -> u64 {
+        self.shared.state.lock().next - 1
+    }
+
+    /// The last index that survives power loss.
+    pub fn durable_index(&self) -> u64 {
+        self.shared.state.lock().durable
+    }
+
+    /// The first index that can be read; one past the last if there is no record.
+    pub fn first_index(&self) -> u64 {
+        self.shared.segments.lock().front().map_or(1, |s| s.first)
+    }
+
+    /// Bytes of entries that are not acknowledged yet.
+    pub fn queued_bytes(&self) -> u64 {
+        self.shared.state.lock().queued_bytes
+    }
+
+    /// Bytes handed to the operating system that are not synced yet.
+    pub fn unsynced_bytes(&self) -> u64 {
+        self.shared.state.lock().unsynced_bytes
+    }
+
+    /// Bytes of all segments on the disk.
+    pub fn size_bytes(&self) -> u64 {
+        self.shared.segments.lock().iter().map(|s| s.end).sum()
+    }
+
+    /// The failure that closed the log for writing, if there was one: [`Error::Poisoned`].
+    pub fn poisoned(&self) -> Option<Error> {
+        self.shared.state.lock().poisoned()
+    }
+
+    /// Waits until everything appended so far is durable, and returns the last durable index. Entries that a full disk
+    /// refuses on the way are not waited for.
+    pub fn sync(&self) -> Result<u64> {
+        let mut state = self.shared.state.lock();
+        let target = state.next - 1;
+        loop {
+            if state.durable >= target.min(state.next - 1) {
+                return Ok(state.durable);
+            }
+            if let Some(poisoned) = state.poisoned() {
+                return Err(poisoned);
+            }
+            self.shared.progress.wait(&mut state);
+        }
+    }
+
+    /// Removes every segment whose last index is at most `up_to`, except the one that is being written. The caller
+    /// promises to open with at least `up_to` as `after` from now on.
+    pub fn purge(&self, up_to: u64) -> Result<()> {
+        let _one_at_a_time = self.purging.lock();
+        loop {
+            let mut segments = self.shared.segments.lock();
+            let covered = segments
+                .get(1)
+                .is_some_and(|next| next.first <= up_to.saturating_add(1));
+            let Some(oldest) = segments.pop_front_if(|_| covered) else {
+                return Ok(());
+            };
+            drop(segments);
+            let Shared { disk, options, .. } = &*self.shared;
+            if let Err(error) = remove_segment(&**disk, options, oldest.first) {
+                self.shared.segments.lock().push_front(oldest);
+                return Err(error);
+            }
+        }
+    }
+
+    /// Reads acknowledged records from index `from` on, in order: as many as fit into `max_bytes` of payload, but at
+    /// least one if there is any. Empty if the log ends before `from`. In the background mode the last of them may not
+    /// be durable yet; compare with [`durable_index`](Log::durable_index).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Purged`] if `from` is not there any more; [`Error::Damaged`] if what is there is broken.
+    pub fn read(&self, from: u64, max_bytes: u64) -> Result<Vec<Record>> {
+        let last = self.shared.state.lock().readable(self.shared.options.sync);
+        let mut batch = Batch {
+            next: from.max(1),
+            last,
+            bytes_left: max_bytes,
+            records: Vec::new(),
+        };
+        while !batch.is_full() {
+            let mut reader = self.reader_at(batch.next)?;
+            batch.fill(&mut reader)?;
+        }
+        Ok(batch.records)
+    }
+
+    /// A reader of the segment that holds `index`, standing at a frame at or before it.
+    fn reader_at(&self, index: u64) -> Result<Reader> {
+        let Shared { disk, options, .. } = &*self.shared;
+        // Opened under the lock, so that the file is not purged in between.
+        let segments = self.shared.segments.lock();
+        let behind = segments.partition_point(|s| s.first <= index);
+        let Some(position) = behind.checked_sub(1) else {
+            let first = segments.front().map_or(1, |s| s.first);
+            return Err(Error::Purged { from: index, first });
+        };
+        let segment = &segments[position];
+        let mut reader = Reader::open(&**disk, &options.dir, segment.first)?;
+        reader.end = reader.end.min(segment.end);
+        reader.offset = segment.near(index);
+        Ok(reader)
+    }
+
+    /// Refuses further appends, writes and syncs what is queued, and ends the threads. The same happens on drop, where
+    /// the outcome is only traced. Reads go on. From within a completion it only asks for the end, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Poisoned`] if not everything could be written and synced.
+    pub fn close(&self) -> Result<()> {
+        self.shared.state.lock().closed = true;
+        self.shared.work.notify_all();
+        let handles = std::mem::take(&mut *self.threads.lock());
+        let own = thread::current().id();
+        if handles.iter().any(|handle| handle.thread().id() == own) {
+            return Ok(());
+        }
+        for handle in handles {
+            if handle.join().is_err() {
+                tracing::error!("a thread of the log panicked");
+            }
+        }
+        self.poisoned().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "the log was not closed cleanly");
+        }
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log")
+            .field("options", &self.shared.options)
+            .field("first_index", &self.first_index())
+            .field("last_index", &self.last_index())
+            .field("durable_index", &self.durable_index())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Records being read.
+struct Batch {
+    next: u64,
+    last: u64,
+    bytes_left: u64,
+    records: Vec<Record>,
+}
+
+impl Batch {
+    fn is_full(&self) -> bool {
+        self.next > self.last || (self.bytes_left == 0 && !self.records.is_empty())
+    }
+
+    /// Takes what is wanted from the rest of one segment.
+    fn fill(&mut self, reader: &mut Reader) -> Result<()> {
+        let begun = self.next;
+        while !self.is_full() {
+            let offset = reader.offset;
+            match reader.step()? {
+                Step::End if self.next > begun => return Ok(()),
+                Step::End => return Err(reader.damaged(offset, self.next, Flaw::CutShort)),
+                Step::Bad(flaw) => return Err(reader.damaged(offset, self.next, flaw)),
+                Step::Frame { header, .. } if header.mark || header.index < self.next => {}
+                Step::Frame { header, .. } if header.index > self.next => {
+                    let found = header.index;
+                    return Err(reader.damaged(offset, self.next, Flaw::Index { found }));
+                }
+                Step::Frame { header, payload } => {
+                    let bytes = payload.len() as u64;
+                    if bytes > self.bytes_left && !self.records.is_empty() {
+                        self.bytes_left = 0;
+                        return Ok(());
+                    }
+                    self.bytes_left = self.bytes_left.saturating_sub(bytes);
+                    self.next += 1;
+                    self.records.push(record(&header, payload));
+                }
+            }
+        }
+        Ok(())
+    }
+}

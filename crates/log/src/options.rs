@@ -1,0 +1,82 @@
+//! How a log is kept.
+
+use crate::Observer;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// When an entry is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncMode {
+    /// When it was handed to the operating system. A thread syncs without pause while anything is unsynced. Where the
+    /// disk falls behind by more than one of the limits, acknowledgements wait for it.
+    Background {
+        /// The most bytes that acknowledged entries may lose to a power loss.
+        max_unsynced_bytes: u64,
+        /// The longest that an acknowledged entry may stay unsynced.
+        max_unsynced_age: Duration,
+    },
+    /// When it was synced. One sync serves all entries that were queued before it began.
+    EveryAck,
+}
+
+/// How a log is kept. [`Options::new`] gives the defaults.
+#[derive(Clone)]
+pub struct Options {
+    /// The folder of the segment files; created if it is missing. Nothing else may be kept there.
+    pub dir: PathBuf,
+    /// The size in bytes at which a new segment is begun. Default 64 MiB. A batch larger than that gets a segment of
+    /// its own.
+    pub segment_size: u64,
+    /// When an entry is acknowledged. Default: in the background, at most 256 MiB and one second behind.
+    pub sync: SyncMode,
+    /// How long the writer waits for more once something is queued. Default zero: what queues while a batch is on its
+    /// way is the next batch, which adapts to the disk by itself.
+    pub linger: Duration,
+    /// The most bytes in one write. Default 16 MiB. A larger entry is written alone.
+    pub max_batch_bytes: u64,
+    /// The most bytes that may wait to be acknowledged; beyond it, appends are refused. Default 1 GiB.
+    pub max_queued_bytes: u64,
+    /// Told about writes and syncs. Default: nobody.
+    pub observer: Arc<dyn Observer>,
+    /// The time in microseconds since the Unix epoch. Default: the system's clock.
+    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Options {
+    /// The defaults, for a log in `dir`.
+    pub fn new(dir: impl Into<PathBuf>) -> Options {
+        Options {
+            dir: dir.into(),
+            segment_size: 64 << 20,
+            sync: SyncMode::Background {
+                max_unsynced_bytes: 256 << 20,
+                max_unsynced_age: Duration::from_secs(1),
+            },
+            linger: Duration::ZERO,
+            max_batch_bytes: 16 << 20,
+            max_queued_bytes: 1 << 30,
+            observer: Arc::new(()),
+            clock: Arc::new(system_clock),
+        }
+    }
+}
+
+fn system_clock() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |d| d.as_micros() as u64)
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("dir", &self.dir)
+            .field("segment_size", &self.segment_size)
+            .field("sync", &self.sync)
+            .field("linger", &self.linger)
+            .field("max_batch_bytes", &self.max_batch_bytes)
+            .field("max_queued_bytes", &self.max_queued_bytes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,5 @@
+//! The tests of the log, from outside.
+
+mod common;
+mod torn;
+mod whole;

@@ -1,0 +1,301 @@
+//! Logs that end, or break, in the middle of something.
+
+use crate::common::*;
+use longbow_disk::{Disk, MemoryDisk};
+use longbow_log::{Error, Log, Record, Recovery, Result, SyncMode};
+use std::path::PathBuf;
+
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
+/// The files of a log as a kill -9 leaves it after these entries, each synced on its own.
+fn killed_log(entries: u64, len: usize) -> Files {
+    let disk = MemoryDisk::new();
+    let (log, ..) = open(&disk, SyncMode::EveryAck).unwrap();
+    append_many(&log, entries, len);
+    files_of(&disk)
+}
+
+/// The files of a log as a power loss may leave it that never synced anything, and happened to lose no byte.
+fn unsynced_log(entries: u64, len: usize) -> Files {
+    let mut files = killed_log(entries, len);
+    for (_, bytes) in &mut files {
+        claim_nothing(bytes);
+    }
+    files
+}
+
+/// Rewrites every frame of a segment so that none says that anything was durable.
+fn claim_nothing(bytes: &mut [u8]) {
+    let mut at = 24;
+    while at < bytes.len() {
+        let header = &mut bytes[at..at + 56];
+        header[24..32].fill(0);
+        let crc = crc_fast::crc32_iscsi(&header[4..]);
+        header[..4].copy_from_slice(&crc.to_le_bytes());
+        let len = u32::from_le_bytes(header[4..8].try_into().unwrap()) as usize;
+        at += 56 + len.next_multiple_of(8);
+    }
+}
+
+fn reopen(files: &Files) -> (MemoryDisk, Result<(Log, Recovery, Vec<Record>)>) {
+    let disk = disk_with(files);
+    let opened = open(&disk, SyncMode::EveryAck);
+    (disk, opened)
+}
+
+/// Opens, checks that exactly the first `kept` records are there, and that the log goes on behind them.
+fn check_prefix(files: &Files, kept: u64) -> Recovery {
+    let (disk, opened) = reopen(files);
+    let (log, recovery, records) = opened.unwrap();
+    assert_eq!(recovery.last_index, kept);
+    assert!(records.iter().map(|r| r.index).eq(1..=kept));
+    assert!(records.iter().all(is_right));
+    append_many(&log, 1, 50);
+    drop(log);
+    let (_log, again, records) = open(&disk, SyncMode::EveryAck).unwrap();
+    assert_eq!((again.last_index, again.cut_bytes), (kept + 1, 0));
+    assert!(records.iter().all(is_right));
+    recovery
+}
+
+/// Opens and expects to hear about damage at that index, and an untouched folder.
+fn check_damaged(files: &Files, index: u64) {
+    let (disk, opened) = reopen(files);
+    let error = opened.unwrap_err();
+    assert!(
+        matches!(error, Error::Damaged { expected, .. } if expected == index),
+        "{error}"
+    );
+    assert_eq!(&files_of(&disk), files);
+}
+
+#[test]
+fn a_tail_torn_at_any_byte_of_the_last_two_frames_is_cut() {
+    let files = killed_log(6, 45);
+    assert_eq!(files.len(), 1);
+    let frame = 56 + 48;
+    let (path, whole) = &files[0];
+    assert_eq!(whole.len(), 24 + 6 * frame);
+    for len in 24 + 4 * frame..=whole.len() {
+        let torn = vec![(path.clone(), whole[..len].to_vec())];
+        let kept = (len - 24) / frame;
+        let recovery = check_prefix(&torn, kept as u64);
+        let sound = 24 + kept * frame;
+        assert_eq!(recovery.cut_bytes, (len - sound) as u64);
+        let cut_at = (len > sound).then(|| (path.clone(), sound as u64));
+        assert_eq!(recovery.cut_at, cut_at);
+    }
+}
+
+#[test]
+fn a_segment_torn_at_any_byte_of_its_header_is_begun_anew() {
+    let files = killed_log(1, 10);
+    let (path, whole) = &files[0];
+    for len in 0..24 {
+        check_prefix(&vec![(path.clone(), whole[..len].to_vec())], 0);
+    }
+    let mut files = killed_log(40, 100);
+    let first = files[1].0.clone();
+    assert_eq!(files.len(), 2);
+    let kept = first
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .parse::<u64>()
+        .unwrap()
+        - 1;
+    for len in 0..24 {
+        files[1].1.truncate(len);
+        check_prefix(&files, kept);
+        files[1].1 = killed_log(40, 100)[1].1.clone();
+    }
+}
+
+#[test]
+fn a_tail_of_zeros_or_garbage_is_cut() {
+    let files = killed_log(3, 40);
+    let (path, whole) = &files[0];
+    let mut random = Random(1);
+    for extra in [1, 7, 8, 56, 100, 5000] {
+        for garbage in [false, true] {
+            let mut bytes = whole.clone();
+            let tail = (0..extra).map(|_| if garbage { random.below(256) as u8 } else { 0 });
+            bytes.extend(tail);
+            let recovery = check_prefix(&vec![(path.clone(), bytes)], 3);
+            assert_eq!(recovery.cut_bytes, extra);
+        }
+    }
+}
+
+#[test]
+fn damage_that_a_later_frame_vouches_for_is_refused() {
+    let files = killed_log(40, 100);
+    assert_eq!(files.len(), 2);
+    let frame = 56 + 104;
+    for index in [1, 2, 20, 25, 26, 38] {
+        let (segment, nth) = if index <= 25 {
+            (0, index - 1)
+        } else {
+            (1, index - 26)
+        };
+        for offset in [0, 30, 55, 56, 100, 155, 159] {
+            let mut broken = files.clone();
+            broken[segment].1[24 + nth * frame + offset] ^= 4;
+            check_damaged(&broken, index as u64);
+        }
+    }
+    let mut broken = files.clone();
+    broken[0].1.truncate(24 + 20 * frame);
+    check_damaged(&broken, 21);
+    let mut broken = files.clone();
+    broken[0].1[3] ^= 1;
+    check_damaged(&broken, 1);
+    let mut broken = files.clone();
+    broken[1].1[3] ^= 1;
+    check_damaged(&broken, 26);
+}
+
+#[test]
+fn a_missing_segment_is_refused() {
+    let files = killed_log(60, 100);
+    assert_eq!(files.len(), 3);
+    let without_middle = vec![files[0].clone(), files[2].clone()];
+    check_damaged(&without_middle, 26);
+    let (disk, opened) = reopen(&files[1..].to_vec());
+    let error = opened.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Missing {
+                after: 0,
+                first: 26
+            }
+        ),
+        "{error}"
+    );
+    assert_eq!(files_of(&disk), files[1..]);
+}
+
+#[test]
+fn a_renamed_segment_is_noticed() {
+    let mut files = killed_log(60, 100);
+    files[2].0.set_file_name("00000000000000000070.log");
+    check_damaged(&files, 51);
+}
+
+#[test]
+fn unsynced_segments_are_cut_where_the_first_of_them_breaks() {
+    let files = unsynced_log(60, 100);
+    let frame = 56 + 104;
+    check_prefix(&files, 60);
+    let mut torn = files.clone();
+    torn[0].1.truncate(24 + 10 * frame + 60);
+    let recovery = check_prefix(&torn, 10);
+    let rest = torn[1].1.len() + torn[2].1.len() + 60;
+    assert_eq!(recovery.cut_bytes, rest as u64);
+    // A name that was never synced is missing.
+    check_prefix(&vec![files[0].clone(), files[2].clone()], 25);
+    // A page in the middle was never written, the ones behind it were.
+    let mut hole = files.clone();
+    hole[1].1[24 + 5 * frame..24 + 8 * frame].fill(0);
+    check_prefix(&hole, 30);
+}
+
+#[test]
+fn after_a_clean_close_every_flipped_bit_but_the_marks_own_is_refused() {
+    let disk = MemoryDisk::new();
+    let (log, ..) = open(&disk, BACKGROUND).unwrap();
+    append_many(&log, 5, 30);
+    log.close().unwrap();
+    let files = files_of(&disk);
+    let len = files[0].1.len();
+    for at in 0..len {
+        let mut broken = files.clone();
+        broken[0].1[at] ^= 1 << (at % 8);
+        if at < len - 56 {
+            let (disk, opened) = reopen(&broken);
+            assert!(matches!(opened, Err(Error::Damaged { .. })), "byte {at}");
+            assert_eq!(files_of(&disk), broken);
+        } else {
+            check_prefix(&broken, 5);
+        }
+    }
+}
+
+#[test]
+fn flipped_bits_never_show_a_wrong_record() {
+    let mut random = Random(42);
+    let (mut refused, mut cut) = (0, 0);
+    for round in 0..3000 {
+        let files = match round % 2 {
+            0 => killed_log(12, 200),
+            _ => unsynced_log(12, 200),
+        };
+        let mut broken = files.clone();
+        for _ in 0..=random.below(3) {
+            let file = random.below(broken.len() as u64) as usize;
+            let at = random.below(broken[file].1.len() as u64) as usize;
+            broken[file].1[at] ^= 1 << random.below(8);
+        }
+        let (_, opened) = reopen(&broken);
+        match opened {
+            Err(Error::Damaged { .. } | Error::Newer { .. }) => refused += 1,
+            Err(other) => panic!("{other}"),
+            Ok((log, recovery, records)) => {
+                cut += u64::from(recovery.cut_bytes > 0);
+                assert!(records.iter().all(is_right));
+                assert!(records.iter().map(|r| r.index).eq(1..=recovery.last_index));
+                let read = log.read(1, u64::MAX).unwrap_or_default();
+                assert_eq!(read, records);
+            }
+        }
+    }
+    assert!(refused > 500 && cut > 500, "{refused} refused, {cut} cut");
+}
+
+#[test]
+fn reads_notice_damage_that_happens_while_the_log_is_open() {
+    let disk = MemoryDisk::new();
+    let (log, ..) = open(&disk, SyncMode::EveryAck).unwrap();
+    append_many(&log, 40, 100);
+    let (path, mut bytes) = files_of(&disk)[0].clone();
+    bytes[24 + 3 * 160 + 70] ^= 1;
+    disk.write_atomic(&path, &bytes).unwrap();
+    assert_eq!(log.read(1, 300).unwrap().len(), 3);
+    let error = log.read(2, u64::MAX).unwrap_err();
+    let offset = 24 + 3 * 160;
+    assert!(
+        matches!(error, Error::Damaged { expected: 4, offset: o, .. } if o == offset),
+        "{error}"
+    );
+    bytes.truncate(100);
+    disk.write_atomic(&path, &bytes).unwrap();
+    assert!(matches!(log.read(2, 1), Err(Error::Damaged { .. })));
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let mut files = killed_log(2, 10);
+    let header = &mut files[0].1[..24];
+    header[8] = 9;
+    let mut covered = header[..12].to_vec();
+    covered.extend_from_slice(&header[16..24]);
+    let crc = crc_fast::crc32_iscsi(&covered);
+    header[12..16].copy_from_slice(&crc.to_le_bytes());
+    let (disk, opened) = reopen(&files);
+    let error = opened.unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::Newer {
+                found: 9,
+                known: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(error.to_string().contains("use a newer one"), "{error}");
+    assert_eq!(files_of(&disk), files);
+}
