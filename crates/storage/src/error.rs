@@ -160,6 +160,18 @@ pub enum Error {
         found: u32,
         supported: u32,
     },
+    #[error(
+        "dataset '{dataset}' of the manifest is wrong: {what}; restore the manifest from a snapshot"
+    )]
+    Manifest { dataset: String, what: &'static str },
+    #[error("the manifest cannot be read: {0}; restore it from a snapshot")]
+    ManifestJson(#[source] serde_json::Error),
+    #[error("the id column has type {data_type}; expected an integer or a string type")]
+    IdType { data_type: Box<DataType> },
+    #[error("{key} cannot be an id among {kind}; give one of the dataset's type")]
+    IdKind { key: String, kind: &'static str },
+    #[error("row {row} of the id column is null; give every row an id")]
+    NullId { row: usize },
     #[error("the disk refuses: {0}")]
     Disk(#[from] longbow_disk::Error),
     #[error("arrow: {0}")]
