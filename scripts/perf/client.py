@@ -142,11 +142,13 @@ def action_json(client: flight.FlightClient, kind: str, body: Any = None) -> Any
 
 
 def row_count(servers: Servers, dataset: str) -> int | None:
-    """The rows a dataset holds, or None when there is no such dataset."""
+    """The rows a dataset holds, None when there is no such dataset; `Skipped` where the server does not tell."""
     try:
         return int(servers.meta.get_flight_info(path(dataset)).total_records)
     except KeyError:
         return None
+    except pa.ArrowNotImplementedError as error:
+        raise Skipped(error_text(error)) from error
 
 
 def drop(servers: Servers, dataset: str) -> None:

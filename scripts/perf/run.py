@@ -6,7 +6,7 @@ from argparse import Namespace
 
 import numpy as np
 
-from .client import Servers, dataset_ticket, get, row_count
+from .client import Servers, Skipped, dataset_ticket, get, row_count
 from .data import Mixture, Spec
 from .exact import Truth, truth_of
 
@@ -24,15 +24,22 @@ class Run:
     def truth(self) -> Truth:
         """What the dataset holds: as generated if the server has just these rows, else downloaded."""
         if self._truth is None:
-            if not self.args.skip_put and row_count(self.servers, self.name) == self.spec.rows:
-                self._truth = Truth(
-                    list(range(self.spec.rows)), self.mixture.vectors(self.spec.rows), self.spec.metric
-                )
+            if self._as_generated():
+                vectors = self.mixture.vectors(self.spec.rows)
+                self._truth = Truth(list(range(self.spec.rows)), vectors, self.spec.metric)
             else:
                 print(f"downloading {self.name}: the truth for recall is what the server holds")
                 table = get(self.servers.data, dataset_ticket(self.name))
                 self._truth = truth_of(table, self.spec.metric)
         return self._truth
+
+    def _as_generated(self) -> bool:
+        if self.args.skip_put:
+            return False
+        try:
+            return row_count(self.servers, self.name) == self.spec.rows
+        except Skipped:
+            return False
 
     def queries(self, count: int) -> tuple[np.ndarray, list[str]]:
         """Held-out points of the mixture; for a dataset of other data, its rows moved by 5 % of their spread."""

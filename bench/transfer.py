@@ -1,0 +1,129 @@
+"""DoPut and DoGet beside a bare Flight server, with one and the same pyarrow client."""
+
+from __future__ import annotations
+
+import os
+import time
+from statistics import median
+from typing import Any
+
+import vectors
+from pairs import alternate
+from perf.client import Servers, Skipped, action, chunks, dataset_ticket, put, wait_until_indexed
+from process import Server
+
+NAMES = ("longbow", "bare")
+
+
+class Side:
+    """One of the two servers, with what it used of the CPU."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.servers = Servers(server.data_uri, server.meta_uri)
+        self.cpu: dict[str, list[float]] = {"put": [], "get": []}
+
+    def put(self, dataset: str, batches: list, size: int) -> float:
+        """Uploads and returns MB/s from the first byte to the last acknowledgement."""
+        cpu = self.server.cpu_seconds()
+        start = time.perf_counter()
+        put(self.servers.data, dataset, batches[0].schema, batches)
+        elapsed = time.perf_counter() - start
+        self.cpu["put"].append(self.server.cpu_seconds() - cpu)
+        return size / 1e6 / elapsed
+
+    def get(self, dataset: str, rows: int, size: int) -> float:
+        """Streams the dataset without keeping it and returns MB/s; a row too few or too many is an error."""
+        cpu = self.server.cpu_seconds()
+        start = time.perf_counter()
+        got = sum(batch.num_rows for batch in chunks(self.servers.data, dataset_ticket(dataset)))
+        elapsed = time.perf_counter() - start
+        self.cpu["get"].append(self.server.cpu_seconds() - cpu)
+        if got != rows:
+            raise RuntimeError(f"{self.server.name} gave {got} rows of {dataset}, {rows} were put")
+        return size / 1e6 / elapsed
+
+    def drop(self, dataset: str) -> None:
+        """Deletes a dataset."""
+        action(self.servers.data, "delete-dataset", {"dataset": dataset})
+
+    def cpu_median(self, kind: str) -> float:
+        """CPU seconds of the server in the median round; then forgets them."""
+        taken, self.cpu[kind] = self.cpu[kind], []
+        return round(median(taken), 3)
+
+
+def measure(
+    ours: Server, peer: Server, sizes: list[int], rounds: int, index_timeout: float
+) -> dict[str, Any]:
+    """Both directions at each size."""
+    sides = (Side(ours), Side(peer))
+    out: dict[str, Any] = {}
+    for rows in sizes:
+        data = vectors.batches(vectors.gaussian(rows, seed=rows))
+        size = sum(batch.nbytes for batch in data)
+        out[str(rows)] = {
+            "bytes": size,
+            "put": _puts(sides, data, rows, size, rounds),
+            "get": _gets(sides, data, rows, size, rounds, index_timeout),
+        }
+    for side in sides:
+        side.servers.close()
+    return out
+
+
+def _puts(sides: tuple[Side, Side], data: list, rows: int, size: int, rounds: int) -> dict[str, Any]:
+    def one(side: Side):
+        def measured(number: int) -> float:
+            # What the other side left for the disk to write is not charged to this one.
+            os.sync()
+            name = f"put_{rows}_{number}"
+            rate = side.put(name, data, size)
+            side.drop(name)
+            return rate
+
+        return measured
+
+    for side in sides:
+        side.put("warm", data[:1], size)
+        side.drop("warm")
+        side.cpu["put"].clear()
+    summary = alternate(rounds, one(sides[0]), one(sides[1]), NAMES, "MB/s").summary()
+    return summary | {
+        f"{name}_cpu_s": side.cpu_median("put") for name, side in zip(NAMES, sides, strict=True)
+    }
+
+
+def _gets(
+    sides: tuple[Side, Side], data: list, rows: int, size: int, rounds: int, index_timeout: float
+) -> dict[str, Any]:
+    name = f"get_{rows}"
+    for side in sides:
+        side.put(name, data, size)
+        side.cpu["put"].clear()
+    indexed = _indexed(sides[0], name, index_timeout)
+    for side in sides:
+        side.get(name, rows, size)
+        side.cpu["get"].clear()
+    pairs = alternate(
+        rounds,
+        lambda _: sides[0].get(name, rows, size),
+        lambda _: sides[1].get(name, rows, size),
+        NAMES,
+        "MB/s",
+    )
+    for side in sides:
+        side.drop(name)
+    cpu = {f"{label}_cpu_s": side.cpu_median("get") for label, side in zip(NAMES, sides, strict=True)}
+    return pairs.summary() | cpu | {"index_ready": indexed}
+
+
+def _indexed(side: Side, name: str, timeout: float) -> bool | str:
+    """Waits until the indexer is idle, so that reads are not measured beside it; says if it was not."""
+    try:
+        wait_until_indexed(side.servers.data, name, timeout, interval=0.2)
+        return True
+    except TimeoutError:
+        return False
+    except Skipped as why:
+        return str(why)

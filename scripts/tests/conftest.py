@@ -1,0 +1,7 @@
+"""Makes the packages under `scripts/` and `bench/` importable."""
+
+import sys
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(REPO / "scripts"), str(REPO / "bench")]
