@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "tests"))
 
 from server import Server
+from wire import Wire
 
 import longbow
 
@@ -38,6 +39,12 @@ def client(server: Server) -> Iterator[longbow.LongbowClient]:
     """A client of the shared server."""
     with longbow.connect(server.uri, server.meta_uri) as connected:
         yield connected
+
+
+@pytest.fixture(scope="session")
+def wire(server: Server) -> Wire:
+    """The shared server, spoken to with pyarrow alone."""
+    return Wire(server.data, server.meta)
 
 
 @pytest.fixture

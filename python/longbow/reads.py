@@ -101,7 +101,7 @@ class Reads:
             return reader.read_all()
 
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:
-        """The ``k`` rows nearest to a row of the dataset, itself left to the server.
+        """The ``k`` rows nearest to a row of the dataset, that row among them.
 
         Returns:
             A table with ``id`` and ``score``.

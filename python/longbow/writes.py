@@ -96,7 +96,7 @@ class Writes:
 
         Args:
             dataset: its name.
-            ids: one id, or several.
+            ids: one id, or several; an empty list deletes nothing.
             filters: rows for which all of these hold.
             where: the same as a SQL predicate.
 
@@ -109,4 +109,6 @@ class Writes:
             3
         """
         body = delete_body(dataset, ids, filters, where)
+        if body.get("ids") == []:
+            return
         self._session.action(self._session.data, "delete", body)

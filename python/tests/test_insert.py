@@ -1,0 +1,198 @@
+"""Inserting into the real server: every kind of data, every type, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from test_source import ROWS, SOURCES, dask_frame
+
+import longbow
+from longbow.vectors import ELEMENTS
+
+MATRIX = np.arange(8, dtype="f4").reshape(4, 2)
+
+
+def by_id(table: pa.Table) -> list:
+    return table.sort_by("id").to_pylist()
+
+
+@pytest.mark.parametrize("kind", [*(k for k in SOURCES if "generator" not in k), "dask"])
+def test_every_kind_arrives_as_the_same_rows(client, dataset, kind) -> None:
+    data = dask_frame() if kind == "dask" else SOURCES[kind][0]
+    if kind in ("reader", "batches", "frames"):  # These are spent by one reading.
+        data = pa.Table.from_pylist(ROWS).to_batches(max_chunksize=1)
+    result = client.insert(dataset, data)
+    assert (result.rows, result.searchable) == (3, True)
+    assert by_id(client.download_arrow(dataset)) == ROWS
+
+
+@pytest.mark.parametrize("name", sorted(ELEMENTS))
+def test_every_element_type_is_stored_as_it_is_and_found(client, dataset, name) -> None:
+    client.insert(dataset, MATRIX.astype(name))
+    stored = client.download_arrow(dataset)
+    assert stored.schema.field("vector").type == pa.list_(ELEMENTS[name], 2)
+    assert [row["vector"] for row in by_id(stored)] == MATRIX.tolist()
+    found = client.search(dataset, [4, 5], k=1, include_vectors=True)
+    assert found["id"].to_pylist() == [2]
+    assert found.schema.field("vector").type == pa.list_(ELEMENTS[name], 2)
+
+
+@pytest.mark.parametrize("name", ["complex64", "complex128"])
+def test_complex_vectors_are_stored_and_found(client, dataset, name) -> None:
+    vectors = np.array([[1 + 1j, 2], [3j, 4 - 1j]], name)
+    client.insert(dataset, vectors)
+    schema = client.get_info(dataset).schema
+    assert schema.metadata[b"longbow.complex"] == b"true"
+    assert schema.metadata[b"longbow.vector_type"] == name.encode()
+    found = client.search(dataset, vectors[1], k=1)
+    assert (found["id"].to_pylist(), found["distance"].to_pylist()) == ([1], [0.0])
+
+
+@pytest.mark.parametrize("metric, best", [("euclidean", 0), ("cosine", 2), ("dot_product", 1)])
+def test_the_metric_decides_who_is_nearest(client, dataset, metric, best) -> None:
+    vectors = np.array([[1.1, 1.0], [50.0, 0.0], [3.0, 3.0]], "f4")
+    client.insert(dataset, vectors, metric=metric)
+    assert client.search(dataset, [1.0, 1.0], k=1)["id"].to_pylist() == [best]
+
+
+def test_a_row_of_a_known_id_is_replaced(client, dataset) -> None:
+    client.insert(dataset, MATRIX)
+    client.insert(dataset, MATRIX[:1] + 100, ids=[2])
+    assert client.get_info(dataset).rows == 4
+    assert client.get(dataset, 2)["vector"] == [100.0, 101.0]
+    assert client.search(dataset, [4, 5], k=1)["distance"][0].as_py() > 0
+    assert client.search(dataset, [100, 101], k=1)["id"].to_pylist() == [2]
+
+
+def test_rows_repeated_in_one_insert_leave_the_last(client, dataset) -> None:
+    result = client.insert(dataset, MATRIX, ids=[7, 8, 7, 7])
+    assert result.rows == 4
+    rows = by_id(client.download_arrow(dataset))
+    assert rows == [{"id": 7, "vector": [6.0, 7.0]}, {"id": 8, "vector": [2.0, 3.0]}]
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32", "int64", "uint8", "uint32", "uint64"])
+def test_ids_of_every_integer_type(client, dataset, kind) -> None:
+    ids = np.array([3, np.iinfo(kind).max], kind)
+    client.insert(dataset, MATRIX[:2], ids=ids)
+    assert client.get(dataset, int(ids[1]))["vector"] == [2.0, 3.0]
+    assert client.search(dataset, [2, 3], k=1)["id"].type == pa.from_numpy_dtype(kind)
+    client.delete(dataset, int(ids[1]))
+    assert client.download_arrow(dataset)["id"].to_pylist() == [3]
+
+
+def test_text_ids_of_any_kind(client, dataset) -> None:
+    ids = ["", "a", "ü" * 100, "with 'quotes' and \\"]
+    client.insert(dataset, MATRIX, ids=ids)
+    for n, one in enumerate(ids):
+        assert client.get(dataset, one)["vector"] == MATRIX[n].tolist()
+
+
+def test_columns_of_many_types_come_back_as_they_were(client, dataset) -> None:
+    table = pa.table(
+        {
+            "id": pa.array([1, 2]),
+            "vector": pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32(), 2)),
+            "flag": pa.array([True, None]),
+            "small": pa.array([1, None], pa.int8()),
+            "ratio": pa.array([0.5, None], pa.float64()),
+            "timestamp": pa.array([1, None], pa.timestamp("us", "UTC")),
+            "day": pa.array([1, None], pa.date32()),
+            "price": pa.array([None, None], pa.decimal128(10, 2)),
+            "raw": pa.array([b"\0\xff", None]),
+            "tags": pa.array([["a", None], None], pa.list_(pa.string())),
+            "nested": pa.array([{"x": 1, "y": "z"}, None]),
+        }
+    )
+    client.insert(dataset, table)
+    assert by_id(client.download_arrow(dataset)) == table.to_pylist()
+    found = client.search(dataset, [3, 4], k=2, columns=table.column_names[2:])
+    assert found.select(table.column_names[2:]).to_pylist() == [
+        {name: row[name] for name in table.column_names[2:]} for row in by_id(table)[::-1]
+    ]
+
+
+def test_pandas_categories_and_dates(client, dataset) -> None:
+    frame = pd.DataFrame(
+        {
+            "id": [1, 2],
+            "vector": list(MATRIX[:2]),
+            "kind": pd.Categorical(["x", "y"]),
+            "when": pd.to_datetime(["2020-01-01", "2021-01-01"]),
+        }
+    )
+    client.insert(dataset, frame)
+    back = client.download_arrow(dataset).to_pandas()
+    assert back["kind"].tolist() == ["x", "y"]
+    assert back["when"].tolist() == frame["when"].tolist()
+
+
+def test_polars_arrays_and_categories(client, dataset) -> None:
+    frame = pl.DataFrame({"id": [1, 2], "kind": ["x", "y"]}).with_columns(
+        pl.Series("vector", MATRIX[:2], dtype=pl.Array(pl.Float32, 2)),
+        pl.col("kind").cast(pl.Categorical),
+    )
+    client.insert(dataset, frame)
+    assert client.download_arrow(dataset)["kind"].to_pylist() == ["x", "y"]
+
+
+def test_several_vector_columns_are_searched_by_name(client, dataset) -> None:
+    data = {"id": [1, 2], "photo": MATRIX[:2], "text": MATRIX[:2][::-1]}
+    client.insert(dataset, data, vector=["photo", "text"])
+    assert client.search(dataset, [0, 1], k=1, column="photo")["id"].to_pylist() == [1]
+    assert client.search(dataset, [0, 1], k=1, column="text")["id"].to_pylist() == [2]
+
+
+def test_a_column_may_be_added_later_and_is_null_before(client, dataset) -> None:
+    client.insert(dataset, {"id": [1], "vector": MATRIX[:1]})
+    client.insert(dataset, {"id": [2], "vector": MATRIX[1:2], "note": ["new"]})
+    rows = by_id(client.download_arrow(dataset))
+    assert [row["note"] for row in rows] == [None, "new"]
+
+
+def test_an_empty_table_creates_the_dataset(client, dataset) -> None:
+    empty = pa.table(
+        {"id": pa.array([], pa.int64()), "vector": pa.array([], pa.list_(pa.float32(), 2))}
+    )
+    result = client.insert(dataset, empty)
+    assert (result.rows, result.batches, result.offset) == (0, 0, None)
+    assert client.get_info(dataset).rows == 0
+    assert client.search(dataset, [1, 2]).num_rows == 0
+
+
+def test_batches_of_any_size_arrive_whole(client, dataset) -> None:
+    matrix = np.random.default_rng(1).random((2000, 16), dtype="f4")
+    for size in (7, 500, None):
+        result = client.insert(dataset, matrix, batch_size=size, routing_key="a-key")
+        assert result.rows == 2000
+        assert result.batches == (1 if size is None else -(-2000 // size))
+    assert client.download_arrow(dataset).sort_by("id")["vector"].to_pylist() == matrix.tolist()
+
+
+REFUSED = [
+    ({"id": [1], "vector": np.ones((1, 3), "f4")}, "schema_changed", "expected"),
+    ({"id": ["x"], "vector": MATRIX[:1]}, "schema_changed", "'id'"),
+    ({"id": [1], "vector": MATRIX[:1].astype("f8")}, "schema_changed", "'vector'"),
+    ({"id": [1], "vector": [[1.0, float("nan")]]}, "not_finite", "row 0"),
+    ({"id": [1], "other": MATRIX[:1]}, "column_missing", "'vector'"),
+]
+
+
+@pytest.mark.parametrize("data, code, words", REFUSED)
+def test_what_does_not_fit_the_dataset_is_refused(client, dataset, data, code, words) -> None:
+    client.insert(dataset, MATRIX)
+    with pytest.raises(longbow.InvalidArgument) as caught:
+        client.insert(dataset, data)
+    assert caught.value.code == code
+    assert words in caught.value.message
+    assert client.get_info(dataset).rows == 4
+
+
+def test_the_metric_can_not_be_changed(client, dataset) -> None:
+    client.insert(dataset, MATRIX, metric="cosine")
+    client.insert(dataset, MATRIX)
+    with pytest.raises(longbow.InvalidArgument, match="metric_changed"):
+        client.insert(dataset, MATRIX, metric="euclidean")
+    with pytest.raises(longbow.InvalidArgument, match="unknown_metric"):
+        client.insert(f"{dataset}_other", MATRIX, metric="manhattan")
