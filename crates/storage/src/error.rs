@@ -170,6 +170,12 @@ pub enum Error {
     IdType { data_type: Box<DataType> },
     #[error("{key} cannot be an id among {kind}; give one of the dataset's type")]
     IdKind { key: String, kind: &'static str },
+    #[error("row {row} of the id column has {got} bytes; an id has at most {limit}")]
+    IdTooLong {
+        row: usize,
+        got: usize,
+        limit: usize,
+    },
     #[error("row {row} of the id column is null; give every row an id")]
     NullId { row: usize },
     #[error("the disk refuses: {0}")]

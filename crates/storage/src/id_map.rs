@@ -14,6 +14,9 @@ use crate::batch::Batch;
 use crate::error::{Error, Result};
 use crate::id_table::{IntTable, TextTable};
 
+/// Longest string that can be an id, in bytes.
+pub const MAX_ID_BYTES: usize = 65_536;
+
 /// An id as it is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key<'a> {
@@ -85,7 +88,10 @@ impl IdMap {
         let bits = self.bits(key);
         let hasher = &self.hasher;
         match (&mut self.table, key, bits) {
-            (Table::Text(table), Key::Str(text), _) => Ok(table.insert(hasher, text, row)),
+            (Table::Text(table), Key::Str(text), _) => {
+                check_length(0, text.len())?;
+                Ok(table.insert(hasher, text, row))
+            }
             (Table::Signed(table) | Table::Unsigned(table), _, Some(bits)) => {
                 Ok(table.insert(hasher, bits, row))
             }
@@ -136,7 +142,8 @@ impl IdMap {
     /// told each row that held an id before, in order; if an id is there twice the last row holds it.
     ///
     /// # Errors
-    /// If an id is null or the column is of another kind than the map; nothing is inserted then.
+    /// If an id is null or longer than [`MAX_ID_BYTES`], or if the column is of another kind than the map; nothing
+    /// is inserted then.
     pub fn insert_column(
         &mut self,
         batch: &Batch,
@@ -169,6 +176,7 @@ impl IdMap {
             let row = (0..ids.len()).find(|row| ids.is_null(*row)).unwrap_or(0);
             return Err(Error::NullId { row });
         }
+        check_lengths(&ids)?;
         let rows = runs
             .into_iter()
             .flat_map(|(first, start, len)| (start..start + len).zip(first..))
@@ -304,6 +312,29 @@ fn texts(
             rows.for_each(|(at, row)| each(values.value(at), row));
         }
         other => return Err(wrong_type(other)),
+    }
+    Ok(())
+}
+
+/// Refuses a column with a string that is too long.
+fn check_lengths(ids: &ArrayRef) -> Result<()> {
+    let mut lengths: Box<dyn Iterator<Item = usize>> = match ids.data_type() {
+        DataType::Utf8 => Box::new(ids.as_string::<i32>().offsets().lengths()),
+        DataType::LargeUtf8 => Box::new(ids.as_string::<i64>().offsets().lengths()),
+        DataType::Utf8View => Box::new(ids.as_string_view().lengths().map(|len| len as usize)),
+        _ => return Ok(()),
+    };
+    let too_long = |(_, len): &(usize, usize)| *len > MAX_ID_BYTES;
+    match lengths.by_ref().enumerate().find(too_long) {
+        Some((row, len)) => check_length(row, len),
+        None => Ok(()),
+    }
+}
+
+fn check_length(row: usize, got: usize) -> Result<()> {
+    if got > MAX_ID_BYTES {
+        let limit = MAX_ID_BYTES;
+        return Err(Error::IdTooLong { row, got, limit });
     }
     Ok(())
 }

@@ -179,7 +179,7 @@ impl Arena {
         let piece = self.pieces.len() - 1;
         let bytes = &mut self.pieces[piece];
         let offset = bytes.len();
-        // A string of an Arrow array is shorter than 2 GiB: its batch's body is.
+        // The map refuses strings beyond `MAX_ID_BYTES`, so four bytes hold any length.
         bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
         bytes.extend_from_slice(text);
         self.used += needed;

@@ -3,6 +3,7 @@
 
 mod batch;
 mod checksum;
+mod compact;
 mod envelope;
 mod error;
 mod id_map;
@@ -18,8 +19,9 @@ mod tombstones;
 
 pub use batch::{Batch, coalesce};
 pub use checksum::crc32c;
+pub use compact::{Compactor, Sizes, merge};
 pub use error::{Error, Result};
-pub use id_map::{IdMap, Key, key_at};
+pub use id_map::{IdMap, Key, MAX_ID_BYTES, key_at};
 pub use layout::check_schema;
 pub use manifest::{DatasetManifest, FileRef, IndexRef, MANIFEST_VERSION, Manifest};
 pub use message::{MAX_BATCH_ROWS, MAX_INFLATED_BYTES};

@@ -2,4 +2,8 @@
 
 mod batch;
 mod common;
+mod compact;
+mod id_map;
+mod manifest;
 mod segment;
+mod tombstones;

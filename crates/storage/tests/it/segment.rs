@@ -265,3 +265,21 @@ fn a_synced_segment_survives_power_loss() {
         (5, 127, 31)
     );
 }
+
+#[test]
+fn the_first_version_opens() {
+    let meta = SegmentMeta {
+        file: PATH.into(),
+        rows: 31,
+        bytes: 3_338,
+        crc32c: 754_952_760,
+        first_row: 5,
+        last_row: 127,
+    };
+    let golden = include_bytes!("../golden/segment-1.arrow");
+    let segment = reopen(golden, &meta, false).unwrap();
+    assert_eq!(segment.runs().iter().collect::<Vec<_>>(), [5..8, 100..128]);
+    for (batch, original) in segment.batches().iter().zip(three().2) {
+        assert_eq!(batch.view(), original.view());
+    }
+}
