@@ -31,11 +31,13 @@ pub struct Options {
     pub segment_size: u64,
     /// When an entry is acknowledged. Default: in the background, at most 256 MiB and one second behind.
     pub sync: SyncMode,
-    /// How long the writer waits for more once something is queued. Default zero: what queues while a batch is on its
-    /// way is the next batch, which adapts to the disk by itself.
+    /// How long the writer waits for a full batch once something is queued. Default zero: what queues while a batch is
+    /// on its way is the next batch, which adapts to the disk by itself.
     pub linger: Duration,
     /// The most bytes in one write. Default 16 MiB. A larger entry is written alone.
     pub max_batch_bytes: u64,
+    /// The most entries in one write. Default 16,384.
+    pub max_batch_entries: usize,
     /// The most bytes that may wait to be acknowledged; beyond it, appends are refused. Default 1 GiB.
     pub max_queued_bytes: u64,
     /// Told about writes and syncs. Default: nobody.
@@ -56,6 +58,7 @@ impl Options {
             },
             linger: Duration::ZERO,
             max_batch_bytes: 16 << 20,
+            max_batch_entries: 16_384,
             max_queued_bytes: 1 << 30,
             observer: Arc::new(()),
             clock: Arc::new(system_clock),
@@ -76,6 +79,7 @@ impl fmt::Debug for Options {
             .field("sync", &self.sync)
             .field("linger", &self.linger)
             .field("max_batch_bytes", &self.max_batch_bytes)
+            .field("max_batch_entries", &self.max_batch_entries)
             .field("max_queued_bytes", &self.max_queued_bytes)
             .finish_non_exhaustive()
     }

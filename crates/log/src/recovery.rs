@@ -183,8 +183,9 @@ pub(crate) fn recover(
 ) -> Result<Opened> {
     disk.create_dir_all(&options.dir)?;
     let firsts = list_segments(disk, options)?;
-    let first = firsts.first().copied().unwrap_or(after + 1);
-    if first > after + 1 {
+    let behind = after.saturating_add(1);
+    let first = firsts.first().copied().unwrap_or(behind);
+    if first > behind {
         return Err(Error::Missing { after, first });
     }
     let mut scan = Scan {
@@ -213,7 +214,7 @@ pub(crate) fn recover(
     if scan.next <= after {
         // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.
         scan.forget_all()?;
-        scan.next = after + 1;
+        scan.next = behind;
     }
     let file = if let Some(last) = scan.segments.last() {
         scan.sync()?;

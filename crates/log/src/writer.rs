@@ -4,7 +4,7 @@ use crate::entry::Ack;
 use crate::frame::{HEADER_BYTES, Header, PADDING, padding_after};
 use crate::recovery::{create_segment, remove_segment};
 use crate::segment::{EMPTY_SEGMENT, Segment, path_of};
-use crate::state::{Pending, Shared};
+use crate::state::{Pending, Shared, State};
 use crate::{Error, Result, SyncMode};
 use longbow_disk::File;
 use std::io::IoSlice;
@@ -62,10 +62,9 @@ impl Writer {
             }
             shared.work.wait(&mut state);
         }
-        let max = shared.options.max_batch_bytes;
         if !shared.options.linger.is_zero() {
             let until = Instant::now() + shared.options.linger;
-            while state.queued_bytes < max && !state.closed && state.poison.is_none() {
+            while !self.fills_a_batch(&state) && !state.closed && state.poison.is_none() {
                 if shared.work.wait_until(&mut state, until).timed_out() {
                     break;
                 }
@@ -73,14 +72,24 @@ impl Writer {
         }
         let mut bytes = 0;
         let mut count = 0;
-        for pending in &state.queue {
+        for pending in state
+            .queue
+            .iter()
+            .take(shared.options.max_batch_entries.max(1))
+        {
             bytes += pending.bytes();
-            if count > 0 && bytes > max {
+            if count > 0 && bytes > shared.options.max_batch_bytes {
                 break;
             }
             count += 1;
         }
         Work::Write(state.queue.drain(..count).collect())
+    }
+
+    fn fills_a_batch(&self, state: &State) -> bool {
+        let options = &self.shared.options;
+        state.queue.len() >= options.max_batch_entries
+            || state.queued_bytes >= options.max_batch_bytes
     }
 
     /// Writes a batch, syncs it if the mode asks for that, and completes it.

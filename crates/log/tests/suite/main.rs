@@ -1,5 +1,6 @@
 //! The tests of the log, from outside.
 
 mod common;
+mod golden;
 mod torn;
 mod whole;
