@@ -1,0 +1,79 @@
+# Every recipe is a line or two: what it does is in the script that it calls.
+#   make demo [TEXT="your own words"]   see it work
+#   make test                           all tests
+#   make ci                             what must pass before anything lands
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+CARGO := cargo
+LOCKED := --release --locked
+
+# The Python side starts the binary that was just built.
+export LONGBOW_BIN := $(TARGET)/release/longbow
+export TEXT
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help demo build test test-rust test-python ci fmt fmt-check clippy doc lint-python tidy bench torture clean
+
+help: ## This list
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: build $(VENV)/ready ## Start a server, fill it, search it, kill it, find everything again
+	$(PY) demo/run.py
+
+build: ## The binary, target/release/longbow
+	$(CARGO) build $(LOCKED) --workspace --bins
+
+test: test-rust test-python ## All tests
+
+test-rust:
+	$(CARGO) test $(LOCKED) --workspace
+
+test-python: build $(VENV)/ready
+	$(PY) -m pytest -q scripts/tests
+	cd python && ../$(PY) -m pytest -q
+
+ci: fmt-check clippy doc lint-python test ## What must pass before anything lands
+
+fmt: $(VENV)/ready ## Format all code
+	$(CARGO) fmt --all
+	$(VENV)/bin/ruff format python
+
+fmt-check:
+	$(CARGO) fmt --all --check
+
+clippy: ## Rust's linter; a warning is an error
+	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
+
+doc: ## The documentation of the code, target/doc
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(LOCKED) --workspace --no-deps --document-private-items --quiet
+
+lint-python: $(VENV)/ready
+	$(VENV)/bin/ruff check python && $(VENV)/bin/ruff format --check python
+
+tidy: ## The rules of the house
+	$(CARGO) test $(LOCKED) -p longbow --test tidy
+
+bench: build $(VENV)/ready ## Figures beside peers, measured in the same run
+	$(PY) bench/run.py $(ARGS)
+
+torture: build ## Kill, fail and fill: hours, if you let it
+	bash scripts/torture.sh $(ARGS)
+
+clean: ## Remove all that was built
+	$(CARGO) clean
+	rm -rf $(VENV)
+
+# The stamp is newer than what it was made from, or the environment is made up to date.
+$(VENV)/ready: python/requirements.txt python/pyproject.toml
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet -r python/requirements.txt
+	$(PY) -m pip install --quiet --no-deps -e python
+	touch $@
