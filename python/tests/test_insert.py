@@ -17,9 +17,16 @@ def by_id(table: pa.Table) -> list:
     return table.sort_by("id").to_pylist()
 
 
-@pytest.mark.parametrize("kind", [*(k for k in SOURCES if "generator" not in k), "dask"])
+def test_dask_arrives_partition_by_partition(client, dataset) -> None:
+    with dask_frame() as frame:
+        result = client.insert(dataset, frame)
+    assert (result.rows, result.batches) == (3, 2)
+    assert by_id(client.download_arrow(dataset)) == ROWS
+
+
+@pytest.mark.parametrize("kind", [k for k in SOURCES if "generator" not in k])
 def test_every_kind_arrives_as_the_same_rows(client, dataset, kind) -> None:
-    data = dask_frame() if kind == "dask" else SOURCES[kind][0]
+    data = SOURCES[kind][0]
     if kind in ("reader", "batches", "frames"):  # These are spent by one reading.
         data = pa.Table.from_pylist(ROWS).to_batches(max_chunksize=1)
     result = client.insert(dataset, data)
