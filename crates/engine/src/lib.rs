@@ -1,1 +1,96 @@
-//! placeholder
+//! The engine: datasets, the write path and the read path, on one data folder.
+//!
+//! It is what the server serves, and what a program links that wants no server. It knows no network.
+//!
+//! **The life of a write.** [`Engine::put`] begins a stream; each Arrow message is checked, handed to the log as it
+//! came, applied by one thread in the order of the log, and acknowledged. From then on every search finds it, and no
+//! end of the process loses it; a loss of power loses it only if the acknowledgement said `durable: false`.
+//!
+//! **The life of a query.** A reader takes a [`View`]: one moment of a dataset, immutable. The graph is walked, rows
+//! that are not yet in it are scanned exactly, and the columns asked for are gathered at the end.
+//!
+//! # What it is not
+//! - Not a server: messages come as bytes, answers go as Arrow batches.
+//! - Not a query language: filters are comparisons; planning comes with the `query` crate.
+//! - Not replicated: one node, one shard a dataset.
+//!
+//! # Invariants
+//! - Entries of the log are applied in order, each once, by one thread; the same entries give the same state.
+//! - A row number is given once and never changes; an id has at most one living row in any view.
+//! - Readers take no lock that a writer holds while it works.
+//! - What a manifest names was synced before the manifest was written, and is removed only after the next one was.
+//!
+//! # Example
+//! ```
+//! use std::sync::Arc;
+//! use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch, types::Float32Type};
+//! use longbow_engine::{Engine, Options, SearchRequest};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let engine = Engine::open(Arc::new(longbow_disk::RealDisk), Options::new(folder.path()))?;
+//! let vectors = [Some(vec![Some(0.0), Some(1.0)]), Some(vec![Some(3.0), Some(4.0)])];
+//! let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2);
+//! let ids = Int64Array::from(vec![7, 8]);
+//! let batch = RecordBatch::try_from_iter([("id", Arc::new(ids) as _), ("vector", Arc::new(vectors) as _)])?;
+//! let mut put = engine.put("words", &batch.schema())?;
+//! let ack = put.record_batch(&batch)?.wait()?;
+//! assert_eq!(ack.rows, 2);
+//! let reply = engine.search("words", &SearchRequest::nearest(vec![3.0, 3.0], 1))?;
+//! assert_eq!(reply.batch.num_rows(), 1);
+//! engine.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod apply;
+mod catalog;
+mod changes;
+mod checkpoint;
+mod column_index;
+mod dataset;
+mod dead;
+mod engine;
+mod entry;
+mod error;
+mod filter;
+mod gather;
+mod id;
+mod indexer;
+mod maintenance;
+mod observer;
+mod options;
+mod put;
+mod recover;
+mod reply;
+mod scan;
+mod schema;
+mod seal;
+mod search;
+mod shared;
+mod tail;
+mod vacuum;
+mod vectors;
+mod view;
+
+pub use apply::Applied;
+pub use catalog::{Catalog, DEFAULT_NAMESPACE, check_name, namespace_of};
+pub use changes::{Change, ChangeKind};
+pub use column_index::ColumnIndex;
+pub use dataset::Dataset;
+pub use engine::{Engine, Memory};
+pub use error::{Class, Error, Result};
+pub use filter::{Comparison, Condition};
+pub use id::Id;
+pub use options::Options;
+pub use put::PutSession;
+pub use recover::Recovered;
+pub use reply::{QUERY_KEY, QueryInfo, SearchReply};
+pub use scan::{Piece, Scan, ScanRequest};
+pub use schema::{DatasetSchema, METRIC_KEY, VectorColumn, metric_name};
+pub use search::{MAX_EF, MAX_K, SearchRequest, Strategy};
+pub use shared::Pending;
+pub use view::View;
+
+pub use longbow_index::HnswParams;
+pub use longbow_log::SyncMode;
+pub use longbow_storage::schema_from_message;

@@ -1,1 +1,120 @@
-//! placeholder
+//! The server: Arrow Flight for data and for status, HTTP for metrics and health, around one engine.
+//!
+//! Two Flight servers on two ports, so that a long transfer never holds up a status call. Both speak the same
+//! service; a call on the wrong one says which has it.
+//!
+//! # What it is not
+//! It decides nothing about data: a call is read, handed to the engine, and its answer written. It has no state of its
+//! own beyond the calls under way.
+//!
+//! # Invariants
+//! - It alone knows Flight, gRPC and HTTP.
+//! - Every error text is `code: text`, with a stable code, the value that was wrong, and what to do.
+//! - Nothing depends on a client reading its answers.
+//! - A request's unknown key or value is refused, never ignored.
+//!
+//! # Example
+//! ```no_run
+//! let config = longbow_types::Config::default();
+//! let stop = std::future::pending();
+//! let run = longbow_server::run(config, |at| println!("data server at {}", at.data), stop);
+//! # let _ = run;
+//! ```
+#![forbid(unsafe_code)]
+
+mod actions;
+mod context;
+mod encode;
+mod error;
+mod exchange;
+mod get;
+mod health;
+mod http;
+mod info;
+mod json;
+mod listen;
+mod member;
+mod put;
+mod service;
+mod status;
+mod ticket;
+mod wire;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use longbow_engine::{Engine, Options, SyncMode};
+use longbow_types::Config;
+use tokio::sync::watch;
+
+use crate::context::Context;
+use crate::health::NodeHealth;
+use crate::listen::Listeners;
+
+pub use error::Error;
+pub use listen::Started;
+
+/// Serves until `shutdown` is done, then ends what is under way and closes the engine. `started` is called once all
+/// servers accept calls.
+///
+/// # Errors
+/// If an address cannot be bound or the data folder cannot be opened; nothing was served then.
+pub async fn run(
+    config: Config,
+    started: impl FnOnce(&Started),
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    // Addresses first: a port in use should not cost a recovery.
+    let listeners = Listeners::bind(&config).await?;
+    let options = engine_options(&config);
+    let engine = tokio::task::spawn_blocking(move || Engine::open_folder(options));
+    let engine = engine.await.map_err(|_| Error::Panicked)??;
+    let context = Arc::new(Context { engine: engine.clone(), data: listeners.data_addr(), meta: listeners.meta_addr(), config });
+    let (stop, stopped) = watch::channel(false);
+    let told = listeners.started(&engine);
+    let serving = listeners.serve(&context, Arc::new(NodeHealth::new(engine.clone())), stopped);
+    started(&told);
+    let mut serving = std::pin::pin!(serving);
+    let served = tokio::select! {
+        served = &mut serving => served,
+        () = shutdown => {
+            let _ = stop.send(true);
+            serving.await
+        }
+    };
+    let closed = tokio::task::spawn_blocking(move || engine.close()).await.map_err(|_| Error::Panicked)?;
+    served?;
+    Ok(closed?)
+}
+
+/// The engine's options as configured.
+fn engine_options(config: &Config) -> Options {
+    let sync = if config.storage_async_fsync {
+        SyncMode::Background {
+            max_unsynced_bytes: config.wal_max_unsynced.bytes,
+            max_unsynced_age: config.wal_max_unsynced.age,
+        }
+    } else {
+        SyncMode::EveryAck
+    };
+    let defaults = Options::new(&config.data_path);
+    Options {
+        sync,
+        log_segment_bytes: config.wal_segment_size,
+        linger: config.wal_linger,
+        log_batch_entries: config.doput_batch_size,
+        hnsw: longbow_engine::HnswParams {
+            m: config.hnsw_m,
+            ef_construction: config.hnsw_ef_construction,
+            ..defaults.hnsw
+        },
+        ef_search: config.hnsw_ef_search,
+        index_workers: config.index_workers,
+        index_queue: config.index_queue_size,
+        checkpoint_interval: config.snapshot_interval,
+        max_log_bytes: config.max_wal_size,
+        memory_limit: config.memory_limit,
+        ..defaults
+    }
+}
+

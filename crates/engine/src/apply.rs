@@ -1,0 +1,88 @@
+//! The state machine: log entries become visible, in order, on one thread.
+
+use std::sync::Arc;
+
+use longbow_index::HnswParams;
+use tokio::sync::oneshot;
+
+use crate::catalog::Catalog;
+use crate::dataset::Dataset;
+use crate::entry::{Op, Small};
+use crate::error::{Error, Result};
+use crate::schema::DatasetSchema;
+
+/// What the log says of a write: its place, and what survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Applied {
+    /// Index in the log.
+    pub offset: u64,
+    /// Rows written or removed.
+    pub rows: u64,
+    /// Whether the entry was synced to the disk when this was said. If not, it survives the end of the process,
+    /// not yet a loss of power.
+    pub durable: bool,
+}
+
+/// An entry that the log took, on its way to the applier.
+#[derive(Debug)]
+pub(crate) struct Committed {
+    pub index: u64,
+    pub durable: bool,
+    pub op: Op,
+    pub reply: oneshot::Sender<Result<Applied>>,
+}
+
+impl Committed {
+    /// Applies the entry and answers whoever waits for it.
+    pub(crate) fn apply(self, catalog: &Catalog, params: HnswParams) {
+        let applied = apply(catalog, params, self.index, self.op);
+        let answer = applied.map(|rows| Applied { offset: self.index, rows, durable: self.durable });
+        // A caller that went away does not need the answer; the write stands.
+        let _ = self.reply.send(answer);
+    }
+}
+
+/// Applies one entry; also what recovery calls for each entry after the checkpoint. Deterministic: the same
+/// entries give the same state and the same refusals.
+///
+/// # Errors
+/// Where the operation is refused by the state it meets, which it leaves unchanged.
+pub(crate) fn apply(catalog: &Catalog, params: HnswParams, index: u64, op: Op) -> Result<u64> {
+    match op {
+        Op::Put { dataset, batch, .. } => existing(catalog, dataset)?.apply_put(index, batch),
+        Op::DeleteRows { dataset, rows } => existing(catalog, dataset)?.apply_delete_rows(index, &rows),
+        Op::Small(small) => apply_small(catalog, params, index, small),
+    }
+}
+
+fn apply_small(catalog: &Catalog, params: HnswParams, index: u64, op: Small) -> Result<u64> {
+    match op {
+        Small::CreateDataset { dataset, name, schema } => {
+            let schema = DatasetSchema::new(&schema.decode()?, 1)?;
+            let created = Dataset::new(dataset, &name, schema, index, params)?;
+            catalog.insert(index, Arc::new(created));
+            Ok(0)
+        }
+        Small::DropDataset { dataset } => {
+            let gone = catalog.remove(index, dataset);
+            Ok(gone.map_or(0, |dataset| dataset.view().live))
+        }
+        Small::Schema { dataset, version, schema } => {
+            let schema = DatasetSchema::new(&schema.decode()?, version)?;
+            existing(catalog, dataset)?.apply_schema(index, schema)?;
+            Ok(0)
+        }
+        Small::DeleteIds { dataset, ids } => existing(catalog, dataset)?.apply_delete_ids(index, &ids),
+        Small::CreateNamespace { name } => {
+            catalog.create_namespace(index, &name);
+            Ok(0)
+        }
+        Small::DeleteNamespace { name } => {
+            if catalog.delete_namespace(index, &name) { Ok(0) } else { Err(Error::NamespaceNotFound(name)) }
+        }
+    }
+}
+
+fn existing(catalog: &Catalog, number: u64) -> Result<Arc<Dataset>> {
+    catalog.by_number(number).ok_or_else(|| Error::DatasetNotFound(format!("number {number}")))
+}

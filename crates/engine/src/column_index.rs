@@ -1,0 +1,139 @@
+//! The graph of one vector column, and how far it has come.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use longbow_index::{Hnsw, HnswParams, Space};
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::error::Result;
+
+/// Rows that one indexing job takes: long enough that claiming costs nothing, short enough that the watermark
+/// follows closely.
+pub const JOB_ROWS: u64 = 256;
+
+/// A graph with its watermark. Every row below the watermark that was alive when its turn came is in the graph;
+/// rows from the watermark on may be in it or not, so readers scan them.
+#[derive(Debug)]
+pub struct ColumnIndex {
+    /// Name of the vector column.
+    pub column: String,
+    /// What the graph is over.
+    pub space: Space,
+    graph: ArcSwap<Hnsw>,
+    watermark: AtomicU64,
+    progress: Mutex<Progress>,
+    /// Held shared by each running job and exclusively by whoever needs the graph to stand still.
+    pause: RwLock<()>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// Rows below it were given to a job.
+    claimed: u64,
+    /// Jobs that ended before one with lower rows: first row -> row after the last.
+    ended: BTreeMap<u64, u64>,
+}
+
+impl ColumnIndex {
+    /// An empty graph for a column whose rows from `from` on are to be indexed.
+    ///
+    /// # Errors
+    /// If the parameters are out of their ranges.
+    pub fn new(column: &str, space: Space, params: HnswParams, from: u64) -> Result<Self> {
+        Ok(Self::with_graph(column, space, Hnsw::new(space, params)?, from))
+    }
+
+    /// A graph that holds all rows below `watermark`.
+    pub fn with_graph(column: &str, space: Space, graph: Hnsw, watermark: u64) -> Self {
+        ColumnIndex {
+            column: column.to_owned(),
+            space,
+            graph: ArcSwap::from_pointee(graph),
+            watermark: AtomicU64::new(watermark),
+            progress: Mutex::new(Progress { claimed: watermark, ended: BTreeMap::new() }),
+            pause: RwLock::new(()),
+        }
+    }
+
+    /// The graph. Load the watermark first: rows below it are then in the graph that this returns.
+    pub fn graph(&self) -> Arc<Hnsw> {
+        self.graph.load_full()
+    }
+
+    /// Rows below it need no scan.
+    pub fn watermark(&self) -> u64 {
+        self.watermark.load(Ordering::Acquire)
+    }
+
+    /// Takes the next rows to index, of those below `end`. The guard keeps the graph from being saved or replaced
+    /// while the job runs.
+    pub fn claim(&self, end: u64) -> Option<(u64, u64, RwLockReadGuard<'_, ()>)> {
+        // Blocks while the graph is saved; jobs of other columns go on in other workers.
+        let running = self.pause.try_read()?;
+        let mut progress = self.progress.lock();
+        let first = progress.claimed;
+        if first >= end {
+            return None;
+        }
+        let last = end.min(first + JOB_ROWS);
+        progress.claimed = last;
+        Some((first, last, running))
+    }
+
+    /// Says that the rows `first..last` of a claim are in the graph.
+    pub fn finish(&self, first: u64, last: u64) {
+        let mut progress = self.progress.lock();
+        progress.ended.insert(first, last);
+        let mut mark = self.watermark.load(Ordering::Relaxed);
+        while let Some(end) = progress.ended.remove(&mark) {
+            mark = end;
+        }
+        self.watermark.store(mark, Ordering::Release);
+    }
+
+    /// Waits for running jobs to end and holds back new ones.
+    pub fn hold_still(&self) -> RwLockWriteGuard<'_, ()> {
+        self.pause.write()
+    }
+
+    /// Replaces the graph by one that holds the same living rows; the caller holds the index still.
+    pub fn replace(&self, graph: Hnsw, _still: &RwLockWriteGuard<'_, ()>) {
+        self.graph.store(Arc::new(graph));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longbow_kernels::{Metric, Scalar};
+
+    fn index() -> ColumnIndex {
+        let space = Space { scalar: Scalar::F32, metric: Metric::Euclidean, dim: 2 };
+        ColumnIndex::new("v", space, HnswParams { m: 4, ef_construction: 10, seed: 1 }, 0).expect("good parameters")
+    }
+
+    #[test]
+    fn the_watermark_waits_for_the_slowest_job() {
+        let index = index();
+        let (a, a_end, _first) = index.claim(1_000).expect("rows wait");
+        let (b, b_end, _second) = index.claim(1_000).expect("rows wait");
+        assert_eq!((a, a_end, b, b_end), (0, 256, 256, 512));
+        index.finish(b, b_end);
+        assert_eq!(index.watermark(), 0);
+        index.finish(a, a_end);
+        assert_eq!(index.watermark(), 512);
+    }
+
+    #[test]
+    fn nothing_is_claimed_beyond_the_end_or_while_held_still() {
+        let index = index();
+        assert!(index.claim(0).is_none());
+        let still = index.hold_still();
+        assert!(index.claim(10).is_none());
+        drop(still);
+        assert_eq!(index.claim(10).map(|(first, last, _)| (first, last)), Some((0, 10)));
+    }
+}

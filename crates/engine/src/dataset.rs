@@ -1,0 +1,267 @@
+//! A dataset on this node: its writer's state, the view its readers take, and its indexes.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use longbow_index::HnswParams;
+use longbow_storage::{Batch, IdMap, Key, Segment};
+use parking_lot::Mutex;
+use roaring::RoaringTreemap;
+
+use crate::column_index::ColumnIndex;
+use crate::dead::DeadRows;
+use crate::error::{Error, Result};
+use crate::id::Id;
+use crate::schema::{DatasetSchema, VectorColumn};
+use crate::tail::{Tail, TailBatch};
+use crate::view::View;
+
+/// A dataset. Writes reach it in the order of the log, from one thread; readers take a [`View`] at any time.
+#[derive(Debug)]
+pub struct Dataset {
+    /// Its number: names its folder and its log entries, and is never used again.
+    pub number: u64,
+    /// Its name.
+    pub name: String,
+    /// What is being written: the schema as of the last entry handed to the log. Held while an entry is handed
+    /// over, so that entries of one dataset agree on the schema they were checked against.
+    pub intake: Mutex<Intake>,
+    /// The state machine: applied entries only.
+    state: Mutex<State>,
+    view: ArcSwap<View>,
+    indexes: ArcSwap<Vec<Arc<ColumnIndex>>>,
+    params: HnswParams,
+}
+
+/// The front of the write path.
+#[derive(Debug)]
+pub struct Intake {
+    /// The schema that the next batch is checked against.
+    pub schema: Arc<DatasetSchema>,
+    /// Set when the entry that drops the dataset was handed to the log.
+    pub dropped: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    ids: IdMap,
+    view: View,
+}
+
+impl Dataset {
+    /// A dataset without rows, as of log entry `index`.
+    ///
+    /// # Errors
+    /// If the id column's type is none that ids can have.
+    pub fn new(number: u64, name: &str, schema: Arc<DatasetSchema>, index: u64, params: HnswParams) -> Result<Self> {
+        let view = View {
+            index,
+            next_row: 0,
+            live: 0,
+            schema: Arc::clone(&schema),
+            segments: Arc::default(),
+            tail: Tail::default(),
+            dead: DeadRows::default(),
+        };
+        let ids = IdMap::new(schema.arrow.field(schema.id).data_type())?;
+        let indexes = new_indexes(&schema, &[], params, 0)?;
+        Ok(Self::from_parts(number, name, view, ids, indexes, params))
+    }
+
+    /// A dataset as a checkpoint left it.
+    pub(crate) fn from_parts(
+        number: u64,
+        name: &str,
+        view: View,
+        ids: IdMap,
+        indexes: Vec<Arc<ColumnIndex>>,
+        params: HnswParams,
+    ) -> Self {
+        Dataset {
+            number,
+            name: name.to_owned(),
+            intake: Mutex::new(Intake { schema: Arc::clone(&view.schema), dropped: false }),
+            view: ArcSwap::from_pointee(view.clone()),
+            state: Mutex::new(State { ids, view }),
+            indexes: ArcSwap::from_pointee(indexes),
+            params,
+        }
+    }
+
+    /// What a reader sees now.
+    pub fn view(&self) -> Arc<View> {
+        self.view.load_full()
+    }
+
+    /// The indexes, one a vector column.
+    pub fn indexes(&self) -> Arc<Vec<Arc<ColumnIndex>>> {
+        self.indexes.load_full()
+    }
+
+    /// The index of a vector column.
+    pub fn index_of(&self, column: &str) -> Option<Arc<ColumnIndex>> {
+        self.indexes.load().iter().find(|index| index.column == column).cloned()
+    }
+
+    /// Rows that some index still has to take.
+    pub fn unindexed(&self) -> u64 {
+        let next_row = self.view.load().next_row;
+        self.indexes.load().iter().map(|index| next_row.saturating_sub(index.watermark())).max().unwrap_or(0)
+    }
+
+    /// The row that holds `id` now.
+    pub fn find(&self, id: &Id) -> Option<u64> {
+        self.state.lock().ids.get(&key(id))
+    }
+
+    /// Memory of the id map and the liveness of rows, in bytes.
+    pub fn bookkeeping_bytes(&self) -> u64 {
+        let state = self.state.lock();
+        state.ids.memory_bytes() + state.view.dead.memory_bytes()
+    }
+
+    /// Takes the rows of a batch; each replaces the row of the same id, also one of the same batch before it.
+    ///
+    /// # Errors
+    /// If an id is null; nothing is changed then.
+    pub(crate) fn apply_put(&self, index: u64, batch: Arc<Batch>) -> Result<u64> {
+        let mut state = self.state.lock();
+        let State { ids, view } = &mut *state;
+        let first_row = view.next_row;
+        let mut replaced = 0;
+        ids.insert_column(&batch, view.schema.id, first_row, &mut |previous| {
+            view.dead.mark(previous, index);
+            replaced += 1;
+        })?;
+        let rows = batch.rows() as u64;
+        view.next_row += rows;
+        view.live = view.live + rows - replaced;
+        view.tail.push(TailBatch { first_row, batch });
+        self.publish(view, index);
+        Ok(rows)
+    }
+
+    /// Removes rows by id: all, or none if one is unknown.
+    ///
+    /// # Errors
+    /// If an id is unknown; nothing is changed then.
+    pub(crate) fn apply_delete_ids(&self, index: u64, deleted: &[Id]) -> Result<u64> {
+        let mut state = self.state.lock();
+        let State { ids, view } = &mut *state;
+        if let Some(unknown) = deleted.iter().find(|id| ids.get(&key(id)).is_none()) {
+            self.publish(view, index);
+            return Err(Error::IdNotFound { dataset: self.name.clone(), id: unknown.to_string() });
+        }
+        let mut gone = 0;
+        for id in deleted {
+            if let Some(row) = ids.remove(&key(id)) {
+                view.dead.mark(row, index);
+                gone += 1;
+            }
+        }
+        view.live -= gone;
+        self.publish(view, index);
+        Ok(gone)
+    }
+
+    /// Removes rows by number, except those that died before.
+    ///
+    /// # Errors
+    /// If the id of a row cannot be read from its batch.
+    pub(crate) fn apply_delete_rows(&self, index: u64, rows: &RoaringTreemap) -> Result<u64> {
+        let mut state = self.state.lock();
+        let State { ids, view } = &mut *state;
+        let mut doomed = Vec::new();
+        for row in rows {
+            if row >= view.next_row || view.dead.is_dead(row, index) {
+                continue;
+            }
+            if let Some((batch, at)) = view.locate(row) {
+                doomed.push((row, id_at(batch, view.schema.id, at)?));
+            }
+        }
+        for (row, id) in &doomed {
+            ids.remove(&key(id));
+            view.dead.mark(*row, index);
+        }
+        view.live -= doomed.len() as u64;
+        self.publish(view, index);
+        Ok(doomed.len() as u64)
+    }
+
+    /// Takes a grown schema. Rows so far have null in the new columns.
+    ///
+    /// # Errors
+    /// If an index for a new column cannot be made; nothing is changed then.
+    pub(crate) fn apply_schema(&self, index: u64, schema: Arc<DatasetSchema>) -> Result<()> {
+        let mut state = self.state.lock();
+        let known = self.indexes.load_full();
+        let indexes = new_indexes(&schema, &known, self.params, state.view.next_row)?;
+        self.indexes.store(Arc::new(indexes));
+        state.view.schema = schema;
+        self.publish(&mut state.view, index);
+        Ok(())
+    }
+
+    /// Replaces the first `sealed_to` rows of the tail by a segment that holds them.
+    pub(crate) fn swap_tail(&self, segments: Vec<Arc<Segment>>, sealed_to: u64) {
+        let mut state = self.state.lock();
+        let view = &mut state.view;
+        view.tail = view.tail.without_before(sealed_to);
+        Arc::make_mut(&mut view.segments).extend(segments);
+        self.view.store(Arc::new(view.clone()));
+    }
+
+    /// Replaces adjacent segments by others that hold the same living rows. False, with nothing changed, if the
+    /// old ones are no longer there.
+    pub(crate) fn swap_segments(&self, old: &[Arc<Segment>], new: Vec<Arc<Segment>>) -> bool {
+        let mut state = self.state.lock();
+        let segments = Arc::make_mut(&mut state.view.segments);
+        let Some(at) = segments.iter().position(|segment| Arc::ptr_eq(segment, &old[0])) else { return false };
+        let matches = segments[at..].iter().zip(old).all(|(a, b)| Arc::ptr_eq(a, b));
+        if !matches || segments.len() - at < old.len() {
+            return false;
+        }
+        segments.splice(at..at + old.len(), new);
+        self.view.store(Arc::new(state.view.clone()));
+        true
+    }
+
+    fn publish(&self, view: &mut View, index: u64) {
+        debug_assert!(index > view.index, "entries are applied in the order of the log, each once");
+        view.index = index;
+        self.view.store(Arc::new(view.clone()));
+    }
+}
+
+/// An index for each vector column, keeping those that exist. A new column of a dataset with rows starts at
+/// `from`: the rows before it are null there.
+fn new_indexes(
+    schema: &DatasetSchema,
+    known: &[Arc<ColumnIndex>],
+    params: HnswParams,
+    from: u64,
+) -> Result<Vec<Arc<ColumnIndex>>> {
+    let index_of = |column: &VectorColumn| match known.iter().find(|index| index.column == column.name) {
+        Some(index) => Ok(Arc::clone(index)),
+        None => Ok(Arc::new(ColumnIndex::new(&column.name, column.space, params, from)?)),
+    };
+    schema.vectors.iter().map(index_of).collect()
+}
+
+/// The id of the row at position `at` of a batch.
+pub(crate) fn id_at(batch: &Batch, column: usize, at: usize) -> Result<Id> {
+    Ok(match longbow_storage::key_at(batch, column, at)? {
+        Key::Int(value) => Id::Int(value),
+        Key::UInt(value) => Id::Large(value),
+        Key::Str(value) => Id::Text(value.to_owned()),
+    })
+}
+
+fn key(id: &Id) -> Key<'_> {
+    match id {
+        Id::Int(value) => Key::Int(*value),
+        Id::Large(value) => Key::UInt(*value),
+        Id::Text(value) => Key::Str(value),
+    }
+}

@@ -1,0 +1,358 @@
+//! The engine: opened on a data folder, shared by everybody who reads and writes.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use arrow_schema::SchemaRef;
+use longbow_disk::{Disk, Lock};
+use parking_lot::Mutex;
+
+use crate::apply::{Applied, Committed};
+use crate::catalog::{Catalog, check_name};
+use crate::dataset::Dataset;
+use crate::entry::{Op, SchemaText, Small};
+use crate::error::{Error, Result};
+use crate::filter::Condition;
+use crate::id::Id;
+use crate::options::Options;
+use crate::put::PutSession;
+use crate::recover::{Recovered, recover};
+use crate::shared::{Pending, Shared};
+use crate::{checkpoint, indexer, maintenance, search};
+
+/// A vector database on one data folder. Cloning shares it; the last [`Engine::close`] or drop ends its threads.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    recovered: Recovered,
+    threads: Mutex<Option<Threads>>,
+    /// Held for as long as the folder is ours.
+    _lock: Box<dyn Lock>,
+}
+
+#[derive(Debug)]
+struct Threads {
+    applier: JoinHandle<()>,
+    others: Vec<JoinHandle<()>>,
+}
+
+/// How full the node is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Unsealed rows.
+    pub tail_bytes: u64,
+    /// Graphs with their vectors.
+    pub index_bytes: u64,
+    /// Id maps and liveness of rows.
+    pub bookkeeping_bytes: u64,
+}
+
+impl Memory {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.tail_bytes + self.index_bytes + self.bookkeeping_bytes
+    }
+}
+
+impl Engine {
+    /// Opens a data folder, creating it if it is empty: reads the last checkpoint, replays the log after it, and
+    /// starts the threads. Everything that was ever acknowledged is there again when this returns.
+    ///
+    /// # Errors
+    /// If another process holds the folder, if it is damaged or of a newer version, or if the disk fails.
+    pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
+        disk.create_dir_all(&options.path)?;
+        let lock = lock_folder(disk.as_ref(), &options.path)?;
+        let (to_applier, committed) = std::sync::mpsc::channel();
+        let (shared, recovered) = recover(disk, options, to_applier)?;
+        let shared = Arc::new(shared);
+        let threads = Threads::start(&shared, committed);
+        let inner = Inner { shared, recovered, threads: Mutex::new(Some(threads)), _lock: lock };
+        Ok(Engine { inner: Arc::new(inner) })
+    }
+
+    /// [`Engine::open`] on the disk of this machine.
+    ///
+    /// # Errors
+    /// As [`Engine::open`].
+    pub fn open_folder(options: Options) -> Result<Self> {
+        Self::open(Arc::new(longbow_disk::RealDisk), options)
+    }
+
+    /// What opening the folder found.
+    pub fn recovered(&self) -> &Recovered {
+        &self.inner.recovered
+    }
+
+    /// The options it was opened with.
+    pub fn options(&self) -> &Options {
+        &self.shared().options
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.inner.shared
+    }
+
+    /// A dataset by name.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn dataset(&self, name: &str) -> Result<Arc<Dataset>> {
+        self.shared().catalog.get(name)
+    }
+
+    /// The datasets and namespaces.
+    pub fn catalog(&self) -> &Catalog {
+        &self.shared().catalog
+    }
+
+    /// Begins a stream of batches into a dataset, which need not exist yet.
+    ///
+    /// # Errors
+    /// If the name or the schema is not acceptable, or does not fit the dataset.
+    pub fn put(&self, dataset: &str, schema: &SchemaRef) -> Result<PutSession> {
+        PutSession::new(self.clone(), dataset, Arc::clone(schema))
+    }
+
+    /// Deletes rows by id: all of them, or none if one is unknown.
+    ///
+    /// # Errors
+    /// If the dataset or an id is unknown, or the log refuses.
+    pub fn delete_ids(&self, dataset: &str, ids: Vec<Id>) -> Result<Pending> {
+        let dataset = self.dataset(dataset)?;
+        // Refuse before the log is written; the applier checks again, in the order of the log.
+        if let Some(unknown) = ids.iter().find(|id| dataset.find(id).is_none()) {
+            return Err(Error::IdNotFound { dataset: dataset.name.clone(), id: unknown.to_string() });
+        }
+        let intake = dataset.intake.lock();
+        if intake.dropped {
+            return Err(Error::DatasetNotFound(dataset.name.clone()));
+        }
+        self.shared().submit_small(Small::DeleteIds { dataset: dataset.number, ids })
+    }
+
+    /// Deletes the rows that pass all conditions, as of now.
+    ///
+    /// # Errors
+    /// If the dataset or a condition is wrong, or the log refuses.
+    pub fn delete_where(&self, dataset: &str, conditions: &[Condition]) -> Result<Pending> {
+        if conditions.is_empty() {
+            return Err(Error::BadValue { field: "filters", got: "[]".into(), expected: "at least one condition" });
+        }
+        let dataset = self.dataset(dataset)?;
+        let rows = search::matching(&dataset.name, &dataset.view(), conditions)?.unwrap_or_default();
+        let intake = dataset.intake.lock();
+        if intake.dropped {
+            return Err(Error::DatasetNotFound(dataset.name.clone()));
+        }
+        self.shared().submit(Op::DeleteRows { dataset: dataset.number, rows })
+    }
+
+    /// Drops a dataset with all its rows. Blocks until that is acknowledged.
+    ///
+    /// # Errors
+    /// If there is none of that name, or the log refuses.
+    pub fn drop_dataset(&self, name: &str) -> Result<Applied> {
+        let _ordering = self.shared().catalog.ordering.lock();
+        let dataset = self.dataset(name)?;
+        dataset.intake.lock().dropped = true;
+        let dropped = self.shared().submit_small(Small::DropDataset { dataset: dataset.number })?.wait();
+        self.shared().maintenance.ring();
+        dropped
+    }
+
+    /// Creates a namespace; one that exists stays as it is. Blocks until that is acknowledged.
+    ///
+    /// # Errors
+    /// If the name is not acceptable, or the log refuses.
+    pub fn create_namespace(&self, name: &str) -> Result<Applied> {
+        check_name(name)?;
+        let _ordering = self.shared().catalog.ordering.lock();
+        self.shared().submit_small(Small::CreateNamespace { name: name.to_owned() })?.wait()
+    }
+
+    /// Deletes a namespace without datasets. Blocks until that is acknowledged.
+    ///
+    /// # Errors
+    /// If there is none of that name, or it holds datasets, or the log refuses.
+    pub fn delete_namespace(&self, name: &str) -> Result<Applied> {
+        let _ordering = self.shared().catalog.ordering.lock();
+        let datasets = self.catalog().datasets_in(name)?;
+        if datasets > 0 {
+            return Err(Error::NamespaceNotEmpty { name: name.to_owned(), datasets });
+        }
+        self.shared().submit_small(Small::DeleteNamespace { name: name.to_owned() })?.wait()
+    }
+
+    pub(crate) fn create_if_missing(&self, name: &str, schema: &SchemaRef) -> Result<Arc<Dataset>> {
+        if let Some(dataset) = self.catalog().find(name) {
+            return Ok(dataset);
+        }
+        let mut next_number = self.shared().catalog.ordering.lock();
+        if let Some(dataset) = self.catalog().find(name) {
+            return Ok(dataset);
+        }
+        let schema = SchemaText::new(schema);
+        let create = Small::CreateDataset { dataset: *next_number, name: name.to_owned(), schema };
+        self.shared().submit_small(create)?.wait()?;
+        *next_number += 1;
+        self.dataset(name)
+    }
+
+    /// Makes a checkpoint now and returns its number. Reads and writes go on meanwhile.
+    ///
+    /// # Errors
+    /// If the disk fails; the last checkpoint stays the valid one.
+    pub fn checkpoint(&self) -> Result<u64> {
+        checkpoint::make(self.shared())
+    }
+
+    /// Index of the last log entry, and of the last that is durable.
+    pub fn log_indices(&self) -> (u64, u64) {
+        (self.shared().log.last_index(), self.shared().log.durable_index())
+    }
+
+    /// Bytes of the log that are acknowledged and not yet synced.
+    pub fn unsynced_bytes(&self) -> u64 {
+        self.shared().log.unsynced_bytes()
+    }
+
+    /// Whether writers should slow down, and why.
+    pub fn pressure(&self) -> Option<&'static str> {
+        let shared = self.shared();
+        if let longbow_log::SyncMode::Background { max_unsynced_bytes, .. } = shared.options.sync
+            && shared.log.unsynced_bytes() > max_unsynced_bytes / 2
+        {
+            return Some("wal_pressure");
+        }
+        let waiting: u64 = self.catalog().datasets().iter().map(|dataset| dataset.unindexed()).sum();
+        let jobs = waiting / crate::column_index::JOB_ROWS;
+        (jobs > shared.options.index_queue as u64).then_some("index_backlog")
+    }
+
+    /// Memory that the accounting knows of.
+    pub fn memory(&self) -> Memory {
+        let mut memory = Memory::default();
+        for dataset in self.catalog().datasets() {
+            memory.tail_bytes += dataset.view().tail.bytes();
+            memory.bookkeeping_bytes += dataset.bookkeeping_bytes();
+            for index in dataset.indexes().iter() {
+                memory.index_bytes += index.graph().memory_bytes() as u64;
+            }
+        }
+        memory
+    }
+
+    /// Refuses `bytes` more of rows if they do not fit the memory limit or the disk.
+    pub(crate) fn admit(&self, bytes: u64) -> Result<()> {
+        let shared = self.shared();
+        let limit = shared.options.memory_limit;
+        // Rows are in memory twice until they are sealed: in the tail and in the graph.
+        let asked = bytes.saturating_mul(2);
+        let used = self.memory().total();
+        if used.saturating_add(asked) > limit {
+            return Err(Error::MemoryLimit { used, asked, limit });
+        }
+        Ok(())
+    }
+
+    /// Why the node takes no writes, if it does not.
+    ///
+    /// # Errors
+    /// If the log was poisoned by a failed write or sync, or the engine is closing.
+    pub fn check_writable(&self) -> Result<()> {
+        if let Some(cause) = self.shared().log.poisoned() {
+            return Err(Error::Stopped(cause.to_string()));
+        }
+        if self.shared().stopping.load(Ordering::Acquire) {
+            return Err(Error::Stopped("it is shutting down".into()));
+        }
+        Ok(())
+    }
+
+    /// Ends the threads after everything handed in was written, synced and answered. Later writes are refused.
+    /// Harmless to call twice.
+    ///
+    /// # Errors
+    /// If the last sync fails.
+    pub fn close(&self) -> Result<()> {
+        self.inner.close()
+    }
+}
+
+impl Inner {
+    fn close(&self) -> Result<()> {
+        let Some(threads) = self.threads.lock().take() else { return Ok(()) };
+        let synced = self.shared.log.sync();
+        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.indexers.ring();
+        self.shared.maintenance.ring();
+        for thread in threads.others {
+            // A thread that panicked has said so; the state it left is on disk.
+            let _ = thread.join();
+        }
+        let _ = threads.applier.join();
+        synced?;
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "closing the engine");
+        }
+    }
+}
+
+impl Threads {
+    fn start(shared: &Arc<Shared>, committed: Receiver<Committed>) -> Self {
+        let spawn = |name: String, body: Box<dyn FnOnce() + Send>| {
+            let thread = std::thread::Builder::new().name(name).spawn(body);
+            thread.expect("the system has threads to give at start")
+        };
+        let applied = Arc::clone(shared);
+        let applier = spawn("apply".into(), Box::new(move || apply_all(&applied, &committed)));
+        let mut others = Vec::new();
+        for worker in 0..shared.options.index_workers.max(1) {
+            let shared = Arc::clone(shared);
+            others.push(spawn(format!("index-{worker}"), Box::new(move || indexer::run(&shared, worker))));
+        }
+        let maintained = Arc::clone(shared);
+        others.push(spawn("maintenance".into(), Box::new(move || maintenance::run(&maintained))));
+        Threads { applier, others }
+    }
+}
+
+/// The body of the applier thread: entries in the order of the log.
+fn apply_all(shared: &Shared, committed: &Receiver<Committed>) {
+    loop {
+        match committed.recv_timeout(Duration::from_millis(100)) {
+            Ok(entry) => {
+                let index = entry.index;
+                entry.apply(&shared.catalog, shared.options.hnsw);
+                shared.applied.store(index, Ordering::Release);
+                shared.indexers.ring();
+            }
+            Err(RecvTimeoutError::Timeout) if !shared.stopping.load(Ordering::Acquire) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn lock_folder(disk: &dyn Disk, path: &Path) -> Result<Box<dyn Lock>> {
+    match disk.lock(&path.join("LOCK"), "longbow") {
+        Ok(lock) => Ok(lock),
+        Err(error @ longbow_disk::Error::Held { .. }) => Err(Error::Locked { holder: error.to_string() }),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,48 @@
+//! The housekeeping thread: seals full tails, compacts, makes checkpoints when they are due.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::shared::Shared;
+use crate::{checkpoint, seal, vacuum};
+
+const ROUND: Duration = Duration::from_millis(100);
+/// How often segments and graphs are looked over for what died in them.
+const TIDY: Duration = Duration::from_secs(5);
+
+/// The body of the housekeeping thread.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let mut last_checkpoint = Instant::now();
+    let mut last_tidy = Instant::now();
+    while !shared.stopping.load(Ordering::Acquire) {
+        shared.maintenance.wait(ROUND);
+        // After a failed sync nothing is certain about the files, so they are left as they are.
+        if shared.log.poisoned().is_some() {
+            continue;
+        }
+        for dataset in shared.catalog.datasets() {
+            if dataset.view().tail.bytes() >= shared.options.seal_bytes {
+                report("seal", &dataset.name, seal::seal(shared, &dataset).map(drop));
+            }
+        }
+        if last_tidy.elapsed() >= TIDY {
+            for dataset in shared.catalog.datasets() {
+                report("vacuum", &dataset.name, vacuum::vacuum(&dataset, shared.options.hnsw));
+            }
+            last_tidy = Instant::now();
+        }
+        let due = last_checkpoint.elapsed() >= shared.options.checkpoint_interval;
+        if due || shared.log.size_bytes() >= shared.options.max_log_bytes {
+            report("checkpoint", "all", checkpoint::make(shared).map(drop));
+            last_checkpoint = Instant::now();
+        }
+    }
+}
+
+/// Housekeeping that fails is said and tried again in the next round; it never takes an acknowledged row with it.
+fn report(what: &str, dataset: &str, result: crate::Result<()>) {
+    if let Err(error) = result {
+        tracing::error!(what, dataset, %error, "housekeeping failed");
+    }
+}

@@ -1,0 +1,59 @@
+//! What an engine is opened with.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use longbow_index::HnswParams;
+use longbow_log::SyncMode;
+
+/// Options of [`crate::Engine::open`]; see the configuration page for the meaning of each.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The data folder.
+    pub path: PathBuf,
+    /// What an acknowledgement waits for.
+    pub sync: SyncMode,
+    /// Size at which the log begins a new file, in bytes.
+    pub log_segment_bytes: u64,
+    /// Extra wait of the log to fill a batch.
+    pub linger: Duration,
+    /// Most entries that one write of the log gathers beyond what is queued anyway.
+    pub log_batch_entries: usize,
+    /// Parameters of the graphs.
+    pub hnsw: HnswParams,
+    /// Effort of a search that names none.
+    pub ef_search: usize,
+    /// Indexing threads.
+    pub index_workers: usize,
+    /// Jobs waiting for indexers beyond which writers are asked to slow down.
+    pub index_queue: usize,
+    /// Bytes of a tail at which it is sealed into a segment.
+    pub seal_bytes: u64,
+    /// Longest time between checkpoints.
+    pub checkpoint_interval: Duration,
+    /// Bytes of log at which a checkpoint is made.
+    pub max_log_bytes: u64,
+    /// Most memory that tails, graphs and id maps may take, in bytes.
+    pub memory_limit: u64,
+}
+
+impl Options {
+    /// Defaults for a data folder.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Options {
+            path: path.into(),
+            sync: SyncMode::Background { max_unsynced_bytes: 256 << 20, max_unsynced_age: Duration::from_secs(1) },
+            log_segment_bytes: 64 << 20,
+            linger: Duration::ZERO,
+            log_batch_entries: 100,
+            hnsw: HnswParams { m: 16, ef_construction: 200, seed: 0x4c4f_4e47 },
+            ef_search: 50,
+            index_workers: std::thread::available_parallelism().map_or(1, usize::from),
+            index_queue: 10_000,
+            seal_bytes: 128 << 20,
+            checkpoint_interval: Duration::from_secs(3_600),
+            max_log_bytes: 1 << 30,
+            memory_limit: u64::MAX,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The front of the write path: a stream of Arrow messages is checked and handed to the log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_ipc::{MessageHeader, root_as_message};
+use arrow_schema::{DataType, SchemaRef};
+use bytes::Bytes;
+use longbow_kernels::Kernels;
+use longbow_storage::Batch;
+
+use crate::dataset::Dataset;
+use crate::engine::Engine;
+use crate::entry::{Op, SchemaText, Small};
+use crate::error::{Error, Result};
+use crate::schema::{DatasetSchema, stored_schema};
+use crate::shared::Pending;
+use crate::vectors::Vectors;
+
+/// One client's stream of batches into one dataset.
+///
+/// The dataset is created, or its schema grown, by the first batch that is good; a stream that holds only bad
+/// batches changes nothing. A stream without any batch creates an empty dataset at [`PutSession::finish`].
+#[derive(Debug)]
+pub struct PutSession {
+    engine: Engine,
+    name: String,
+    /// As the client sent it; may hold dictionaries.
+    incoming: SchemaRef,
+    /// As it is kept.
+    stored: SchemaRef,
+    /// Dictionaries received so far, by id.
+    dictionaries: HashMap<i64, ArrayRef>,
+    target: Option<Target>,
+}
+
+#[derive(Debug)]
+struct Target {
+    dataset: Arc<Dataset>,
+    schema: Arc<DatasetSchema>,
+}
+
+impl PutSession {
+    pub(crate) fn new(engine: Engine, name: &str, incoming: SchemaRef) -> Result<Self> {
+        crate::catalog::check_name(name)?;
+        let stored = Arc::new(stored_schema(&incoming));
+        match engine.shared().catalog.find(name) {
+            Some(dataset) => drop(dataset.view().schema.evolve(name, &stored)?),
+            None => drop(DatasetSchema::new(&stored, 1)?),
+        }
+        Ok(PutSession { engine, name: name.to_owned(), incoming, stored, dictionaries: HashMap::new(), target: None })
+    }
+
+    /// Takes one Arrow IPC message of the stream. `None` for a message without rows of its own (a dictionary).
+    /// Blocks while the dataset is created or its schema grows, so call it where blocking is allowed.
+    ///
+    /// # Errors
+    /// If the batch is not acceptable; nothing of it is kept then.
+    pub fn message(&mut self, header: Bytes, body: Bytes) -> Result<Option<Pending>> {
+        let message = root_as_message(&header).map_err(longbow_storage::Error::from)?;
+        match message.header_type() {
+            MessageHeader::DictionaryBatch => {
+                let batch = message.header_as_dictionary_batch().ok_or_else(not_rows)?;
+                let body = Buffer::from(body);
+                let version = message.version();
+                arrow_ipc::reader::read_dictionary(&body, batch, &self.incoming, &mut self.dictionaries, &version)?;
+                Ok(None)
+            }
+            _ if self.has_dictionaries() => {
+                let batch = message.header_as_record_batch().ok_or_else(not_rows)?;
+                let body = Buffer::from(body);
+                let schema = Arc::clone(&self.incoming);
+                let version = message.version();
+                let batch =
+                    arrow_ipc::reader::read_record_batch(&body, batch, schema, &self.dictionaries, None, &version)?;
+                self.record_batch(&batch).map(Some)
+            }
+            _ => {
+                let as_it_comes = match self.fitting_schema() {
+                    Some(schema) => schema,
+                    None => Arc::clone(&self.stored),
+                };
+                let batch = Batch::from_message(&as_it_comes, header, body)?;
+                self.batch(batch).map(Some)
+            }
+        }
+    }
+
+    /// Takes a batch from this process.
+    ///
+    /// # Errors
+    /// As [`PutSession::message`].
+    pub fn record_batch(&mut self, batch: &RecordBatch) -> Result<Pending> {
+        let columns = batch.columns().iter().zip(self.stored.fields());
+        let plain = columns.map(|(column, field)| Ok(arrow_cast::cast(column, field.data_type())?));
+        let plain = RecordBatch::try_new(Arc::clone(&self.stored), plain.collect::<Result<Vec<_>>>()?)?;
+        self.batch(Batch::from_record_batch(&plain)?)
+    }
+
+    /// Ends the stream; creates the dataset if it had no batch at all.
+    ///
+    /// # Errors
+    /// If the dataset cannot be created.
+    pub fn finish(mut self) -> Result<()> {
+        if self.target.is_none() && self.engine.shared().catalog.find(&self.name).is_none() {
+            self.prepare()?;
+        }
+        Ok(())
+    }
+
+    fn has_dictionaries(&self) -> bool {
+        self.incoming.fields().iter().any(|field| matches!(field.data_type(), DataType::Dictionary(..)))
+    }
+
+    /// The dataset's own schema object, if the stream's batches can be kept under it as they are.
+    fn fitting_schema(&self) -> Option<SchemaRef> {
+        let schema = match &self.target {
+            Some(target) => Arc::clone(&target.schema),
+            None => Arc::clone(&self.engine.shared().catalog.find(&self.name)?.view().schema),
+        };
+        schema.same_columns(&self.stored).then(|| Arc::clone(&schema.arrow))
+    }
+
+    fn batch(&mut self, batch: Batch) -> Result<Pending> {
+        if batch.rows() == 0 {
+            return Err(Error::EmptyBatch);
+        }
+        self.engine.admit(batch.bytes())?;
+        let meaning = DatasetSchema::new(&batch.schema(), 0)?;
+        check_values(&meaning, &batch)?;
+        loop {
+            let Target { dataset, schema } = self.prepare()?;
+            let (dataset, schema) = (Arc::clone(dataset), Arc::clone(schema));
+            let batch = if schema.same_columns(&batch.schema()) {
+                batch.clone()
+            } else {
+                batch.with_schema(&schema.arrow)?
+            };
+            let waited = std::time::Instant::now();
+            let intake = dataset.intake.lock();
+            let wait = &longbow_types::metrics().lock_wait;
+            wait.with_label_values(&["put"]).observe(waited.elapsed().as_secs_f64());
+            if intake.dropped || !Arc::ptr_eq(&intake.schema, &schema) {
+                // Dropped or grown in between: look again.
+                drop(intake);
+                self.target = None;
+                continue;
+            }
+            let op = Op::Put { dataset: dataset.number, schema_version: schema.version, batch: Arc::new(batch) };
+            return self.engine.shared().submit(op);
+        }
+    }
+
+    /// The dataset to put into: created, and with all columns of this stream.
+    fn prepare(&mut self) -> Result<&Target> {
+        if self.target.is_none() {
+            let dataset = self.engine.create_if_missing(&self.name, &self.stored)?;
+            let schema = grow(&self.engine, &dataset, &self.stored)?;
+            self.target = Some(Target { dataset, schema });
+        }
+        self.target.as_ref().ok_or_else(|| Error::DatasetNotFound(self.name.clone()))
+    }
+}
+
+/// Grows the dataset's schema by the columns that `stored` adds, and gives the schema to check batches against.
+fn grow(engine: &Engine, dataset: &Dataset, stored: &SchemaRef) -> Result<Arc<DatasetSchema>> {
+    let mut intake = dataset.intake.lock();
+    if let Some(grown) = intake.schema.evolve(&dataset.name, stored)? {
+        let schema = SchemaText::new(&grown.arrow);
+        let op = Small::Schema { dataset: dataset.number, version: grown.version, schema };
+        engine.shared().submit_small(op)?.wait()?;
+        intake.schema = grown;
+    }
+    Ok(Arc::clone(&intake.schema))
+}
+
+/// Ids and vectors must be there, and vectors finite.
+fn check_values(schema: &DatasetSchema, batch: &Batch) -> Result<()> {
+    check_not_null(batch, schema.id, "id")?;
+    for column in &schema.vectors {
+        check_not_null(batch, column.index, &column.name)?;
+        let Some(vectors) = Vectors::of(batch, column)? else { continue };
+        let kernels = Kernels::get();
+        if !kernels.all_finite(column.space.scalar, vectors.bytes()) {
+            let bad = |row: &usize| !kernels.all_finite(column.space.scalar, vectors.rows(*row, 1));
+            let row = (0..batch.rows()).find(bad).unwrap_or(0);
+            return Err(Error::NotFinite { column: column.name.clone(), row });
+        }
+    }
+    Ok(())
+}
+
+fn not_rows() -> longbow_storage::Error {
+    longbow_storage::Error::NotRecordBatch { got: "message without a batch".into() }
+}
+
+fn check_not_null(batch: &Batch, at: usize, column: &str) -> Result<()> {
+    if batch.null_count(at) == 0 && batch.child_null_count(at) == 0 {
+        return Ok(());
+    }
+    let array = batch.column(at)?;
+    let row = (0..batch.rows()).find(|row| array.is_null(*row)).unwrap_or(0);
+    Err(Error::NullValue { column: column.to_owned(), row })
+}

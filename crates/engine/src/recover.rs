@@ -1,0 +1,250 @@
+//! Opening a data folder: the last checkpoint, then the log after it.
+
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use longbow_disk::Disk;
+use longbow_index::{Hnsw, HnswParams, VectorSource};
+use longbow_log::{Log, Record};
+use longbow_storage::{DatasetManifest, IdMap, Manifest, Segment, Tombstones, crc32c};
+
+use crate::apply::{Committed, apply};
+use crate::catalog::Catalog;
+use crate::checkpoint::{MANIFEST, sweep_folder};
+use crate::column_index::ColumnIndex;
+use crate::dataset::Dataset;
+use crate::dead::DeadRows;
+use crate::entry::{Op, Small};
+use crate::error::{Class, Error, Result};
+use crate::observer::LogMetrics;
+use crate::options::Options;
+use crate::schema::{DatasetSchema, VectorColumn};
+use crate::shared::Shared;
+use crate::tail::Tail;
+use crate::vectors::Vectors;
+use crate::view::{Part, View};
+
+/// Dead rows of a checkpoint died before any log entry that a reader can ask about.
+const DEAD_BEFORE: u64 = 1;
+
+/// What opening a folder found.
+#[derive(Debug, Clone, Default)]
+pub struct Recovered {
+    /// Number of the checkpoint, 0 if there was none.
+    pub checkpoint: u64,
+    /// Datasets in all.
+    pub datasets: usize,
+    /// Living rows in all.
+    pub rows: u64,
+    /// Log entries applied after the checkpoint.
+    pub replayed: u64,
+    /// Bytes of a torn tail that were cut from the log: writes that were never acknowledged.
+    pub cut_bytes: u64,
+    /// Graphs that could not be taken from the checkpoint and are built anew.
+    pub rebuilt_graphs: usize,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Reads a data folder.
+///
+/// # Errors
+/// If anything in it is damaged or of a newer version; nothing is changed then.
+pub(crate) fn recover(
+    disk: Arc<dyn Disk>,
+    options: Options,
+    to_applier: Sender<Committed>,
+) -> Result<(Shared, Recovered)> {
+    let started = Instant::now();
+    let mut recovered = Recovered::default();
+    let manifest_path = options.path.join(MANIFEST);
+    let manifest = Manifest::read(disk.as_ref(), &manifest_path)?.unwrap_or_default();
+    recovered.checkpoint = manifest.checkpoint;
+    let catalog = load(disk.as_ref(), &options, &manifest, &mut recovered)?;
+    let after = manifest.datasets.iter().map(|dataset| dataset.applied).min();
+    let after = after.unwrap_or(u64::MAX).min(manifest.catalog_index);
+    let log_options = longbow_log::Options {
+        segment_size: options.log_segment_bytes,
+        sync: options.sync,
+        linger: options.linger,
+        max_batch_entries: options.log_batch_entries,
+        observer: Arc::new(LogMetrics),
+        ..longbow_log::Options::new(options.path.join("log"))
+    };
+    let mut replayed = 0;
+    let (log, found) = Log::open(Arc::clone(&disk), log_options, after, &mut |record| {
+        replayed += u64::from(replay(&catalog, options.hnsw, record)?);
+        Ok(())
+    })?;
+    // Only now: whatever is wrong with the folder was found by then, and nothing of it was touched.
+    let root = options.path.join("datasets");
+    sweep_folder(disk.as_ref(), &root, &manifest, &|_, _| false)?;
+    let next_file = next_file(disk.as_ref(), &options)?;
+    let datasets = catalog.datasets();
+    recovered.datasets = datasets.len();
+    recovered.rows = datasets.iter().map(|dataset| dataset.view().live).sum();
+    recovered.replayed = replayed;
+    recovered.cut_bytes = found.cut_bytes;
+    recovered.took = started.elapsed();
+    Ok((Shared::new(options, disk, log, catalog, manifest.checkpoint, next_file, to_applier), recovered))
+}
+
+fn load(disk: &dyn Disk, options: &Options, manifest: &Manifest, recovered: &mut Recovered) -> Result<Catalog> {
+    let mut datasets = Vec::with_capacity(manifest.datasets.len());
+    for saved in &manifest.datasets {
+        datasets.push(Arc::new(load_dataset(disk, options, saved, recovered)?));
+    }
+    let namespaces = manifest.namespaces.clone();
+    Ok(Catalog::restored(manifest.catalog_index, manifest.next_dataset.max(1), namespaces, datasets))
+}
+
+fn load_dataset(
+    disk: &dyn Disk,
+    options: &Options,
+    saved: &DatasetManifest,
+    recovered: &mut Recovered,
+) -> Result<Dataset> {
+    let dir = options.path.join("datasets").join(saved.number.to_string());
+    let schema = DatasetSchema::new(&saved.schema, saved.schema_version)?;
+    let mut segments = Vec::with_capacity(saved.segments.len());
+    for meta in &saved.segments {
+        segments.push(Arc::new(Segment::open(disk, &dir.join(&meta.file), meta)?));
+    }
+    let tombstones = match &saved.tombstones {
+        None => Tombstones::default(),
+        Some(file) => Tombstones::load(disk, &dir.join(&file.file), file)?,
+    };
+    let mut dead = DeadRows::default();
+    tombstones.iter().for_each(|row| dead.mark(row, DEAD_BEFORE));
+    let mut view = View {
+        index: saved.applied.max(DEAD_BEFORE),
+        next_row: saved.next_row,
+        live: 0,
+        schema: Arc::clone(&schema),
+        segments: Arc::new(segments),
+        tail: Tail::default(),
+        dead,
+    };
+    let ids = load_ids(&view)?;
+    view.live = ids.len() as u64;
+    let mut indexes = Vec::with_capacity(schema.vectors.len());
+    for column in &schema.vectors {
+        indexes.push(Arc::new(load_index(disk, options, saved, &view, column, recovered)?));
+    }
+    Ok(Dataset::from_parts(saved.number, &saved.name, view, ids, indexes, options.hnsw))
+}
+
+/// The id map is not stored: the id columns of the segments hold all of it.
+fn load_ids(view: &View) -> Result<IdMap> {
+    let mut ids = IdMap::new(view.schema.arrow.field(view.schema.id).data_type())?;
+    for part in view.parts(0) {
+        let runs = part.runs.iter().map(|run| (run.first_row, run.start, run.len));
+        ids.insert_runs(part.batch, view.schema.id, runs, &mut |row| view.is_visible(row), &mut |_| {})?;
+    }
+    Ok(ids)
+}
+
+fn load_index(
+    disk: &dyn Disk,
+    options: &Options,
+    saved: &DatasetManifest,
+    view: &View,
+    column: &VectorColumn,
+    recovered: &mut Recovered,
+) -> Result<ColumnIndex> {
+    let fresh = || ColumnIndex::new(&column.name, column.space, options.hnsw, 0);
+    let Some(saved_index) = saved.indexes.iter().find(|index| index.column == column.name) else {
+        return fresh();
+    };
+    let dir = options.path.join("datasets").join(saved.number.to_string());
+    let bytes = disk.map(&dir.join(&saved_index.file))?;
+    let graph = if bytes.len() as u64 == saved_index.bytes && crc32c(&bytes) == saved_index.crc32c {
+        load_graph(column, options.hnsw, view, &bytes)
+    } else {
+        Err(Error::BadGraph { file: saved_index.file.clone() })
+    };
+    match graph {
+        Ok(graph) => Ok(ColumnIndex::with_graph(&column.name, column.space, graph, saved_index.rows_end)),
+        Err(error) => {
+            // Nothing is lost: rows without a graph are scanned until the graph is built anew.
+            tracing::warn!(dataset = saved.name, column = column.name, %error, "graph is built anew");
+            recovered.rebuilt_graphs += 1;
+            fresh()
+        }
+    }
+}
+
+fn load_graph(column: &VectorColumn, params: HnswParams, view: &View, bytes: &[u8]) -> Result<Hnsw> {
+    let mut parts = Vec::new();
+    for part in view.parts(0) {
+        let (batch, runs) = (part.batch, part.runs);
+        if let Some(vectors) = Vectors::of(batch, column)? {
+            parts.push((Part { batch, runs }, vectors));
+        }
+    }
+    Ok(Hnsw::load(column.space, params, bytes, &PartVectors(parts))?)
+}
+
+/// The vectors of a view by row number.
+struct PartVectors<'a>(Vec<(Part<'a>, Vectors<'a>)>);
+
+impl VectorSource for PartVectors<'_> {
+    fn vector(&self, row: u64) -> Option<&[u8]> {
+        let at = self.0.partition_point(|(part, _)| part.runs[0].first_row <= row).checked_sub(1)?;
+        let (part, vectors) = &self.0[at];
+        let run = part.runs.partition_point(|run| run.first_row <= row).checked_sub(1)?;
+        let run = part.runs[run];
+        let offset = usize::try_from(row - run.first_row).ok().filter(|offset| *offset < run.len)?;
+        vectors.row(run.start + offset)
+    }
+}
+
+/// Applies one record of the log if the checkpoint does not hold it already.
+fn replay(catalog: &Catalog, params: HnswParams, record: Record) -> Result<bool> {
+    let index = record.index;
+    let newer = |number: u64| catalog.by_number(number).filter(|dataset| dataset.view().index < index);
+    let schema_of = |number: u64| newer(number).map(|dataset| Arc::clone(&dataset.view().schema));
+    let Some(op) = Op::decode(index, record.kind, record.payload, schema_of)? else { return Ok(false) };
+    let wanted = match &op {
+        Op::Put { .. } => true,
+        Op::DeleteRows { dataset, .. } => newer(*dataset).is_some(),
+        Op::Small(Small::DeleteIds { dataset, .. } | Small::Schema { dataset, .. }) => newer(*dataset).is_some(),
+        Op::Small(Small::CreateDataset { dataset, .. }) => {
+            let wanted = index > catalog.index();
+            if wanted {
+                let mut next = catalog.ordering.lock();
+                *next = (*next).max(dataset + 1);
+            }
+            wanted
+        }
+        Op::Small(_) => index > catalog.index(),
+    };
+    if !wanted {
+        return Ok(false);
+    }
+    match apply(catalog, params, index, op) {
+        Ok(_) => Ok(true),
+        // It was refused in its time as well, and changed nothing.
+        Err(error) if error.class() == Class::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// One more than the greatest number in the names of the folder's files.
+fn next_file(disk: &dyn Disk, options: &Options) -> Result<u64> {
+    let root = options.path.join("datasets");
+    let mut next = 1;
+    if !disk.exists(&root)? {
+        return Ok(next);
+    }
+    for folder in disk.list(&root)? {
+        for file in disk.list(&root.join(folder))? {
+            let digits = file.split_once('-').and_then(|(_, rest)| rest.split_once('.')).map(|(digits, _)| digits);
+            if let Some(number) = digits.and_then(|digits| digits.parse::<u64>().ok()) {
+                next = next.max(number + 1);
+            }
+        }
+    }
+    Ok(next)
+}

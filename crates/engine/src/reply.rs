@@ -1,0 +1,201 @@
+//! A search from request to Arrow table.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float32Type;
+use arrow_array::{ArrayRef, Float32Array, Int32Array, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
+use serde::Serialize;
+
+use crate::dataset::Dataset;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::gather::{Located, reply_field};
+use crate::id::Id;
+use crate::search::{Found, SearchRequest, Searcher, matching};
+use crate::view::View;
+
+/// Metadata key of the schema of every reply: a [`QueryInfo`] as JSON.
+pub const QUERY_KEY: &str = "longbow.query";
+
+/// What a reply says about how it came to be.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct QueryInfo {
+    /// Rows returned.
+    pub returned: usize,
+    /// Rows asked for: `k` times the number of queries.
+    pub asked: usize,
+    /// How the rows were found.
+    pub strategy: &'static str,
+    /// Rows whose vectors were scanned exactly.
+    pub rows_scanned: u64,
+    /// Distances computed, in the graph and in scans.
+    pub distance_computations: u64,
+    /// Nodes of the graph whose neighbours were looked at.
+    pub nodes_popped: u64,
+    /// From the request's arrival at the engine to the table, in microseconds.
+    pub elapsed_us: u64,
+    /// Of that, checking the request and evaluating its filter.
+    pub plan_us: u64,
+    /// Of that, finding the neighbours.
+    pub index_us: u64,
+    /// Why there are fewer rows than asked for, of the first query that came short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_because: Option<String>,
+}
+
+/// The reply to a search.
+#[derive(Debug)]
+pub struct SearchReply {
+    /// The neighbours, query by query, best first; its schema's metadata holds [`QueryInfo`].
+    pub batch: RecordBatch,
+    /// The same as a struct.
+    pub info: QueryInfo,
+}
+
+impl SearchReply {
+    /// The ids of the rows, in order.
+    ///
+    /// # Errors
+    /// If the id column is not of a type that ids have.
+    pub fn ids(&self) -> Result<Vec<Id>> {
+        let column = self.batch.column_by_name("id").ok_or(crate::Error::NoIdColumn)?;
+        (0..column.len()).map(|at| Id::of(column, at)).collect()
+    }
+
+    /// The scores of the rows, in order; higher is better.
+    pub fn scores(&self) -> &[f32] {
+        let column = self.batch.column_by_name("score");
+        column.and_then(|scores| scores.as_primitive_opt::<Float32Type>()).map_or(&[], |scores| scores.values())
+    }
+}
+
+impl Engine {
+    /// Searches a dataset. The answer holds every write that was acknowledged before the call.
+    ///
+    /// # Errors
+    /// If the dataset, a column or a filter is wrong, or the time limit passes.
+    pub fn search(&self, dataset: &str, request: &SearchRequest) -> Result<SearchReply> {
+        let dataset = self.dataset(dataset)?;
+        let started = Instant::now();
+        request.check()?;
+        let view = dataset.view();
+        let column = view.schema.vector(&dataset.name, request.column.as_deref())?;
+        let fields = reply_columns(&dataset, &view, request, &column.name)?;
+        let index = dataset.index_of(&column.name);
+        let searcher = Searcher {
+            view: &view,
+            column,
+            index: index.as_deref(),
+            matching: matching(&dataset.name, &view, &request.filters)?,
+            k: request.k,
+            ef: request.ef.unwrap_or(self.options().ef_search),
+            exact: request.exact,
+            max_distance: request.max_distance,
+            deadline: request.timeout.map(|limit| (started + limit, limit)),
+        };
+        let planned = started.elapsed();
+        let found = request.vectors.iter().map(|vector| searcher.find(vector)).collect::<Result<Vec<_>>>()?;
+        let mut info = summary(&found, request.k);
+        info.plan_us = micros(planned);
+        info.index_us = micros(started.elapsed() - planned);
+        let first_query = request.first_query.or((request.vectors.len() > 1).then_some(0));
+        table(&searcher, &found, &fields, first_query, info, started)
+    }
+
+    /// The vector of the row with an id, as float32.
+    ///
+    /// # Errors
+    /// If the dataset, the id or the column is unknown.
+    pub fn vector_of(&self, dataset: &str, id: &Id, column: Option<&str>) -> Result<Vec<f32>> {
+        let dataset = self.dataset(dataset)?;
+        let view = dataset.view();
+        let column = view.schema.vector(&dataset.name, column)?;
+        let unknown = || crate::Error::IdNotFound { dataset: dataset.name.clone(), id: id.to_string() };
+        let row = dataset.find(id).ok_or_else(unknown)?;
+        // The view is older than the id map; a row that came in between is as good as unknown to this call.
+        let (batch, at) = view.locate(row).ok_or_else(unknown)?;
+        let vectors = crate::vectors::Vectors::of(batch, column)?.ok_or_else(unknown)?;
+        let mut values = vec![0.0; column.space.dim];
+        longbow_kernels::Kernels::get().decode(column.space.scalar, vectors.row(at).ok_or_else(unknown)?, &mut values);
+        Ok(values)
+    }
+}
+
+/// The columns to gather beside score and distance: the id, those asked for, and the vector if wanted.
+fn reply_columns(dataset: &Dataset, view: &View, request: &SearchRequest, vector: &str) -> Result<Vec<FieldRef>> {
+    let schema = &view.schema;
+    let mut fields = vec![reply_field(&schema.arrow.fields()[schema.id])];
+    let vector = request.include_vectors.then_some(vector);
+    for name in request.columns.iter().map(String::as_str).chain(vector) {
+        let at = schema.column(&dataset.name, name)?;
+        if !fields.iter().any(|field| field.name() == name) {
+            fields.push(reply_field(&schema.arrow.fields()[at]));
+        }
+    }
+    Ok(fields)
+}
+
+fn summary(found: &[Found], k: usize) -> QueryInfo {
+    QueryInfo {
+        returned: found.iter().map(|one| one.neighbors.len()).sum(),
+        asked: k * found.len(),
+        strategy: found.first().map_or("none", |one| one.strategy.name()),
+        rows_scanned: found.iter().map(|one| one.rows_scanned).sum(),
+        distance_computations: found.iter().map(|one| one.stats.distance_computations).sum(),
+        nodes_popped: found.iter().map(|one| one.stats.nodes_popped).sum(),
+        short_because: found.iter().find_map(|one| one.short_because.clone()),
+        ..QueryInfo::default()
+    }
+}
+
+fn table(
+    searcher: &Searcher<'_>,
+    found: &[Found],
+    columns: &[FieldRef],
+    first_query: Option<i32>,
+    mut info: QueryInfo,
+    started: Instant,
+) -> Result<SearchReply> {
+    let neighbors = || found.iter().flat_map(|one| one.neighbors.iter());
+    let located = Located::new(searcher.view, neighbors().map(|neighbor| neighbor.row));
+    let space = searcher.column.space;
+    let (distances, scores): (Vec<f32>, Vec<f32>) =
+        neighbors().map(|neighbor| space.to_distance_and_score(neighbor.distance)).unzip();
+    let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len() + 3);
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len() + 3);
+    if let Some(first) = first_query {
+        let of = |(query, one): (i32, &Found)| vec![query; one.neighbors.len()];
+        fields.push(Arc::new(Field::new("query_index", DataType::Int32, false)));
+        arrays.push(Arc::new(Int32Array::from_iter_values((first..).zip(found).flat_map(of))));
+    }
+    let mut gathered = columns.iter();
+    if let Some(id) = gathered.next() {
+        arrays.push(located.column(id)?);
+        fields.push(Arc::clone(id));
+    }
+    fields.push(Arc::new(Field::new("score", DataType::Float32, false)));
+    arrays.push(Arc::new(Float32Array::from(scores)));
+    fields.push(Arc::new(Field::new("distance", DataType::Float32, false)));
+    arrays.push(Arc::new(Float32Array::from(distances)));
+    for field in gathered {
+        // A stored column of the same name would hide what the search says.
+        if fields.iter().any(|taken| taken.name() == field.name()) {
+            continue;
+        }
+        arrays.push(located.column(field)?);
+        fields.push(Arc::clone(field));
+    }
+    info.elapsed_us = micros(started.elapsed());
+    let json = serde_json::to_string(&info).unwrap_or_default();
+    let metadata = HashMap::from([(QUERY_KEY.to_owned(), json)]);
+    let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+    Ok(SearchReply { batch: RecordBatch::try_new(schema, arrays)?, info })
+}
+
+fn micros(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,304 @@
+//! The read path: nearest neighbours of a vector, never silently fewer than asked for.
+
+use std::time::{Duration, Instant};
+
+use longbow_index::{Neighbor, Query, SearchStats, TopK, flat};
+use roaring::RoaringTreemap;
+
+use crate::column_index::ColumnIndex;
+use crate::error::{Error, Result};
+use crate::filter::{Condition, Filter};
+use crate::schema::VectorColumn;
+use crate::vectors::Vectors;
+use crate::view::View;
+
+/// Most neighbours that one query may ask for.
+pub const MAX_K: usize = 16_384;
+/// Greatest effort that one query may ask for.
+pub const MAX_EF: usize = 65_536;
+/// Up to this share of rows passing a filter, those rows are scanned exactly instead of walking the graph.
+const SCAN_SHARE: f64 = 0.05;
+/// Up to this many rows passing a filter, they are scanned whatever their share.
+const SCAN_ROWS: u64 = 10_000;
+
+/// A search as asked for.
+#[derive(Debug, Clone)]
+pub struct SearchRequest {
+    /// Name of the vector column; if none, `vector` or the first.
+    pub column: Option<String>,
+    /// The query vectors.
+    pub vectors: Vec<Vec<f32>>,
+    /// Neighbours per query.
+    pub k: usize,
+    /// Effort of the graph search; if none, the configured one.
+    pub ef: Option<usize>,
+    /// Whether to scan all rows instead of using the index.
+    pub exact: bool,
+    /// Neighbours farther away than this are left out (in the metric's own distance).
+    pub max_distance: Option<f32>,
+    /// Conditions that a row must meet.
+    pub filters: Vec<Condition>,
+    /// Columns to return beside id, score and distance.
+    pub columns: Vec<String>,
+    /// Whether to return the vector column.
+    pub include_vectors: bool,
+    /// Time after which the search gives up.
+    pub timeout: Option<Duration>,
+    /// The `query_index` of the first query, for a caller that asks in pieces. Without it the column is there only
+    /// if there are several queries, and begins at 0.
+    pub first_query: Option<i32>,
+}
+
+impl SearchRequest {
+    /// A search for the `k` nearest rows of one vector, all else by default.
+    pub fn nearest(vector: Vec<f32>, k: usize) -> Self {
+        SearchRequest {
+            column: None,
+            vectors: vec![vector],
+            k,
+            ef: None,
+            exact: false,
+            max_distance: None,
+            filters: Vec::new(),
+            columns: Vec::new(),
+            include_vectors: false,
+            timeout: None,
+            first_query: None,
+        }
+    }
+
+    /// Checks what does not depend on the dataset.
+    ///
+    /// # Errors
+    /// If a number is out of its range or there is no vector.
+    pub fn check(&self) -> Result<()> {
+        if self.k == 0 || self.k > MAX_K {
+            return Err(Error::BadK { got: self.k as i64, max: MAX_K });
+        }
+        if self.vectors.is_empty() {
+            return Err(Error::NoQueryVector);
+        }
+        if let Some(ef) = self.ef
+            && (ef == 0 || ef > MAX_EF)
+        {
+            return Err(Error::BadValue { field: "ef", got: ef.to_string(), expected: "1 to 65536" });
+        }
+        if let Some(distance) = self.max_distance
+            && distance.is_nan()
+        {
+            return Err(Error::BadValue { field: "max_distance", got: distance.to_string(), expected: "a number" });
+        }
+        Ok(())
+    }
+}
+
+/// How a query was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// All rows were scanned.
+    Exact,
+    /// The rows that pass the filter were scanned.
+    ExactFiltered,
+    /// The graph was walked; rows not yet in it were scanned.
+    Graph,
+    /// The graph was walked, returning only rows that pass the filter.
+    GraphFiltered,
+    /// The graph gave fewer than there are, so all rows were scanned.
+    GraphThenExact,
+}
+
+impl Strategy {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Strategy::Exact => "exact",
+            Strategy::ExactFiltered => "exact_filtered",
+            Strategy::Graph => "graph",
+            Strategy::GraphFiltered => "graph_filtered",
+            Strategy::GraphThenExact => "graph_then_exact",
+        }
+    }
+}
+
+/// The neighbours of one query and what finding them took.
+#[derive(Debug)]
+pub struct Found {
+    /// Best first.
+    pub neighbors: Vec<Neighbor>,
+    /// How they were found.
+    pub strategy: Strategy,
+    /// Rows whose vectors were scanned exactly.
+    pub rows_scanned: u64,
+    /// Distances computed, and nodes of the graph visited.
+    pub stats: SearchStats,
+    /// Why there are fewer than `k`, in figures.
+    pub short_because: Option<String>,
+}
+
+/// One query on one moment of a dataset.
+pub(crate) struct Searcher<'a> {
+    pub view: &'a View,
+    pub column: &'a VectorColumn,
+    pub index: Option<&'a ColumnIndex>,
+    pub matching: Option<RoaringTreemap>,
+    pub k: usize,
+    pub ef: usize,
+    pub exact: bool,
+    pub max_distance: Option<f32>,
+    pub deadline: Option<(Instant, Duration)>,
+}
+
+impl Searcher<'_> {
+    /// Finds the neighbours of `vector`.
+    pub fn find(&self, vector: &[f32]) -> Result<Found> {
+        let query = self.prepare(vector)?;
+        let mut found = Found {
+            neighbors: Vec::new(),
+            strategy: self.strategy(),
+            rows_scanned: 0,
+            stats: SearchStats::default(),
+            short_because: None,
+        };
+        match found.strategy {
+            Strategy::Graph | Strategy::GraphFiltered => self.walk(&query, &mut found)?,
+            _ => self.scan(&query, 0, &mut found)?,
+        }
+        if found.neighbors.len() < self.wanted() && matches!(found.strategy, Strategy::Graph | Strategy::GraphFiltered)
+        {
+            // The graph ran out of reachable rows before it ran out of rows. Only a scan knows them all.
+            found.strategy = Strategy::GraphThenExact;
+            found.neighbors.clear();
+            self.scan(&query, 0, &mut found)?;
+        }
+        self.cut(&mut found);
+        Ok(found)
+    }
+
+    fn prepare(&self, vector: &[f32]) -> Result<Query> {
+        let column = &self.column.name;
+        if vector.len() != self.column.space.dim {
+            let expected = self.column.space.dim;
+            return Err(Error::QueryDimension { column: column.clone(), expected, got: vector.len() });
+        }
+        if let Some(position) = vector.iter().position(|value| !value.is_finite()) {
+            return Err(Error::QueryNotFinite { column: column.clone(), position });
+        }
+        Ok(Query::new(self.column.space, vector)?)
+    }
+
+    fn strategy(&self) -> Strategy {
+        let matching = self.matching.as_ref().map(RoaringTreemap::len);
+        match (self.exact || self.index.is_none(), matching) {
+            (true, None) => Strategy::Exact,
+            (true, Some(_)) => Strategy::ExactFiltered,
+            (false, None) => Strategy::Graph,
+            (false, Some(rows)) if rows <= SCAN_ROWS || (rows as f64) < self.view.live as f64 * SCAN_SHARE => {
+                Strategy::ExactFiltered
+            }
+            (false, Some(_)) => Strategy::GraphFiltered,
+        }
+    }
+
+    /// How many neighbours there can be.
+    fn wanted(&self) -> usize {
+        let rows = self.matching.as_ref().map_or(self.view.live, RoaringTreemap::len);
+        self.k.min(usize::try_from(rows).unwrap_or(usize::MAX))
+    }
+
+    fn is_wanted(&self, row: u64) -> bool {
+        match &self.matching {
+            Some(rows) => rows.contains(row),
+            None => self.view.is_visible(row),
+        }
+    }
+
+    /// Walks the graph and scans the rows that are not yet in it.
+    fn walk(&self, query: &Query, found: &mut Found) -> Result<()> {
+        let Some(index) = self.index else { return Ok(()) };
+        // In this order: rows below the watermark are in a graph that is loaded after it.
+        let watermark = index.watermark();
+        let graph = index.graph();
+        let wanted = |row: u64| row < watermark && self.is_wanted(row);
+        let from_graph = graph.search(query, self.k, self.ef.max(self.k), &wanted, &mut found.stats);
+        self.check_deadline()?;
+        if watermark >= self.view.next_row {
+            found.neighbors = from_graph;
+            return Ok(());
+        }
+        self.scan(query, watermark, found)?;
+        let mut top = TopK::new(self.k);
+        for neighbor in from_graph.into_iter().chain(std::mem::take(&mut found.neighbors)) {
+            top.push(neighbor);
+        }
+        found.neighbors = top.into_sorted();
+        Ok(())
+    }
+
+    /// Scans the rows from `from` on.
+    fn scan(&self, query: &Query, from: u64, found: &mut Found) -> Result<()> {
+        let mut top = TopK::new(self.k);
+        let mut matching = self.matching.as_ref().map(|rows| rows.iter().peekable());
+        for part in self.view.parts(from) {
+            self.check_deadline()?;
+            let Some(vectors) = Vectors::of(part.batch, self.column)? else { continue };
+            for run in &part.runs {
+                if let Some(rows) = &mut matching {
+                    let end = run.first_row + run.len as u64;
+                    while let Some(row) = rows.next_if(|row| *row < end) {
+                        if row < run.first_row {
+                            continue;
+                        }
+                        let at = run.start + (row - run.first_row) as usize;
+                        let Some(vector) = vectors.row(at) else { continue };
+                        flat::scan(query, row, vector, &|_| true, &mut top, &mut found.stats);
+                        found.rows_scanned += 1;
+                    }
+                    continue;
+                }
+                let visible = |row: u64| {
+                    self.view.is_visible(row)
+                        && (vectors.is_dense() || vectors.row(run.start + (row - run.first_row) as usize).is_some())
+                };
+                let bytes = vectors.rows(run.start, run.len);
+                flat::scan(query, run.first_row, bytes, &visible, &mut top, &mut found.stats);
+                found.rows_scanned += run.len as u64;
+            }
+        }
+        found.neighbors = top.into_sorted();
+        Ok(())
+    }
+
+    /// Drops what is too far, and says why there are fewer than asked for.
+    fn cut(&self, found: &mut Found) {
+        let before = found.neighbors.len();
+        if let Some(max) = self.max_distance {
+            let space = self.column.space;
+            found.neighbors.retain(|neighbor| space.to_distance_and_score(neighbor.distance).0 <= max);
+        }
+        let got = found.neighbors.len();
+        if got >= self.k {
+            return;
+        }
+        let why = match (self.max_distance, &self.matching) {
+            (Some(max), _) if got < before => format!("only {got} of the nearest {before} rows are within {max}"),
+            (_, Some(rows)) => format!("{} of {} rows match the filter", rows.len(), self.view.live),
+            _ => format!("the dataset holds {} rows with a vector in '{}'", before, self.column.name),
+        };
+        found.short_because = Some(why);
+    }
+
+    fn check_deadline(&self) -> Result<()> {
+        match self.deadline {
+            Some((end, limit)) if Instant::now() > end => Err(Error::Timeout(limit)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The rows that pass a filter, or `None` without one.
+pub(crate) fn matching(dataset: &str, view: &View, conditions: &[Condition]) -> Result<Option<RoaringTreemap>> {
+    match Filter::bind(dataset, &view.schema, conditions)? {
+        None => Ok(None),
+        Some(filter) => filter.rows(view).map(Some),
+    }
+}

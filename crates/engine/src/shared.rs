@@ -1,0 +1,175 @@
+//! What the engine's threads and callers share, and the one way into the log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+use longbow_disk::Disk;
+use longbow_log::{Entry, Log};
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+use crate::apply::{Applied, Committed};
+use crate::catalog::Catalog;
+use crate::entry::{Op, Small};
+use crate::error::{Error, Result};
+use crate::options::Options;
+
+/// State shared by the engine's callers and threads.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub options: Options,
+    pub disk: Arc<dyn Disk>,
+    pub log: Log,
+    pub catalog: Catalog,
+    /// Every entry up to this index was applied.
+    pub applied: AtomicU64,
+    /// Number of the last checkpoint.
+    pub checkpoint: AtomicU64,
+    pub stopping: AtomicBool,
+    pub indexers: Bell,
+    pub maintenance: Bell,
+    /// Held by whoever changes files of segments: sealing, compaction and checkpoints take turns.
+    pub files: Mutex<()>,
+    /// Number in the name of the next file.
+    pub next_file: AtomicU64,
+    to_applier: Sender<Committed>,
+}
+
+impl Shared {
+    pub fn new(
+        options: Options,
+        disk: Arc<dyn Disk>,
+        log: Log,
+        catalog: Catalog,
+        checkpoint: u64,
+        next_file: u64,
+        to_applier: Sender<Committed>,
+    ) -> Self {
+        let applied = AtomicU64::new(log.last_index());
+        Shared {
+            options,
+            disk,
+            log,
+            catalog,
+            applied,
+            checkpoint: AtomicU64::new(checkpoint),
+            stopping: AtomicBool::new(false),
+            indexers: Bell::default(),
+            maintenance: Bell::default(),
+            files: Mutex::new(()),
+            next_file: AtomicU64::new(next_file),
+            to_applier,
+        }
+    }
+
+    /// A name that no file has had: of a new file of a dataset.
+    pub fn new_file(&self, dataset: u64, stem: &str, extension: &str) -> std::path::PathBuf {
+        let number = self.next_file.fetch_add(1, Ordering::Relaxed);
+        crate::seal::folder(self, dataset).join(format!("{stem}-{number:012}.{extension}"))
+    }
+
+    /// Hands an operation to the log. It is applied, and the [`Pending`] answered, once the log has it as safely
+    /// as the sync mode says; also if the caller drops the [`Pending`].
+    pub fn submit(&self, op: Op) -> Result<Pending> {
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(Error::Stopped("it is shutting down".into()));
+        }
+        let (kind, payload) = op.encode()?;
+        let entry = Entry { shard: shard_of(&op), term: 0, kind, payload };
+        let (reply, answer) = oneshot::channel();
+        let to_applier = self.to_applier.clone();
+        self.log.append(
+            entry,
+            Box::new(move |ack| match ack {
+                Ok(ack) => {
+                    let committed = Committed { index: ack.index, durable: ack.durable, op, reply };
+                    // The applier outlives the log, so this arrives; at shutdown the log is drained first.
+                    let _ = to_applier.send(committed);
+                }
+                Err(refused) => {
+                    let _ = reply.send(Err(refused.into()));
+                }
+            }),
+        )?;
+        Ok(Pending(answer))
+    }
+
+    /// [`Shared::submit`] for the operations that are not hot.
+    pub fn submit_small(&self, op: Small) -> Result<Pending> {
+        self.submit(Op::Small(op))
+    }
+}
+
+/// Shards are one to a dataset on a single node; the log only carries the number.
+fn shard_of(op: &Op) -> u32 {
+    let number = match op {
+        Op::Put { dataset, .. } | Op::DeleteRows { dataset, .. } => *dataset,
+        Op::Small(
+            Small::CreateDataset { dataset, .. }
+            | Small::DropDataset { dataset }
+            | Small::Schema { dataset, .. }
+            | Small::DeleteIds { dataset, .. },
+        ) => *dataset,
+        Op::Small(Small::CreateNamespace { .. } | Small::DeleteNamespace { .. }) => 0,
+    };
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// A write on its way: wait for it to learn its place in the log. Dropping it does not undo the write.
+#[derive(Debug)]
+#[must_use = "a write is acknowledged only by waiting for it"]
+pub struct Pending(oneshot::Receiver<Result<Applied>>);
+
+impl Pending {
+    /// Waits for the acknowledgement, from a task.
+    ///
+    /// # Errors
+    /// If the log or the state refuses the write; it has then no effect.
+    pub async fn done(mut self) -> Result<Applied> {
+        self.acknowledged().await
+    }
+
+    /// Waits for the acknowledgement; to be asked again if the wait is dropped, not after it was answered.
+    ///
+    /// # Errors
+    /// As [`Pending::done`].
+    pub async fn acknowledged(&mut self) -> Result<Applied> {
+        (&mut self.0).await.unwrap_or_else(|_| Err(shut_down()))
+    }
+
+    /// Waits for the acknowledgement, from a thread that is not part of an async runtime.
+    ///
+    /// # Errors
+    /// As [`Pending::done`].
+    pub fn wait(self) -> Result<Applied> {
+        self.0.blocking_recv().unwrap_or_else(|_| Err(shut_down()))
+    }
+}
+
+fn shut_down() -> Error {
+    Error::Stopped("it shut down before the write was acknowledged".into())
+}
+
+/// Wakes sleeping threads; a ring while nobody sleeps is remembered.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    rung: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Bell {
+    pub fn ring(&self) {
+        *self.rung.lock() = true;
+        self.wake.notify_all();
+    }
+
+    /// Waits for a ring, at most so long.
+    pub fn wait(&self, at_most: std::time::Duration) {
+        let mut rung = self.rung.lock();
+        if !*rung {
+            self.wake.wait_for(&mut rung, at_most);
+        }
+        *rung = false;
+    }
+}

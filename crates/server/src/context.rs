@@ -1,0 +1,50 @@
+//! What every call may use.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use longbow_engine::Engine;
+use longbow_types::Config;
+
+/// Shared by both Flight servers and the HTTP server.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub engine: Engine,
+    pub config: Config,
+    /// Where the data server listens.
+    pub data: SocketAddr,
+    /// Where the meta server listens.
+    pub meta: SocketAddr,
+}
+
+/// Which of the two Flight servers a call came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Bulk transfers and searches.
+    Data,
+    /// Status and catalog.
+    Meta,
+}
+
+impl Context {
+    /// The address of the other server, for a call that came to the wrong one.
+    pub fn other(&self, role: Role) -> (&'static str, SocketAddr) {
+        match role {
+            Role::Data => ("meta", self.meta),
+            Role::Meta => ("data", self.data),
+        }
+    }
+
+    /// The location of the data server as Flight clients write it.
+    pub fn data_location(&self) -> String {
+        format!("grpc+tcp://{}", self.data)
+    }
+}
+
+/// Runs a call of the engine that may take long or block, without holding up other calls of this thread.
+pub(crate) fn blocking<T>(call: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(call)
+}
+
+/// Shared handle on a [`Context`].
+pub(crate) type Shared = Arc<Context>;

@@ -1,0 +1,30 @@
+//! Why the server did not start or ended.
+
+use std::net::SocketAddr;
+
+/// An error of the server as a whole.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An address cannot be listened on.
+    #[error("port_in_use: cannot listen on {address} ({option}): {source}; stop what listens there or set {option}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The option that sets it.
+        option: &'static str,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The engine refused.
+    #[error("{}: {0}", .0.code())]
+    Engine(#[from] longbow_engine::Error),
+    /// A server ended by itself.
+    #[error("transport: {0}")]
+    Transport(#[from] tonic::transport::Error),
+    /// The HTTP server ended by itself.
+    #[error("http: {0}")]
+    Http(#[from] std::io::Error),
+    /// A thread of the engine panicked.
+    #[error("panicked: opening or closing the engine panicked; this is a bug, the log above tells where")]
+    Panicked,
+}

@@ -1,0 +1,275 @@
+//! `DoExchange`: what it does is chosen by the descriptor of the first message.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int32Type};
+use arrow_array::{Array, RecordBatch};
+use arrow_flight::flight_descriptor::DescriptorType;
+use arrow_flight::utils::flight_data_to_arrow_batch;
+use arrow_flight::{FlightData, FlightDescriptor};
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use futures::StreamExt;
+use longbow_engine::SearchRequest;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tonic::{Status, Streaming};
+
+use crate::context::{Shared, blocking};
+use crate::put::{acknowledgement, read_schema};
+use crate::status::{invalid, of};
+use crate::{encode, json};
+
+/// Queries that are answered by one message.
+const QUERIES: usize = 64;
+/// Answers prepared ahead of the client.
+const AHEAD: usize = 8;
+
+/// Where answers go; an error from it means that the client went away.
+type Answers = mpsc::Sender<Result<FlightData, Status>>;
+
+/// Takes the stream in a task of its own and gives its answers.
+pub(crate) fn start(context: Shared, messages: Streaming<FlightData>) -> mpsc::Receiver<Result<FlightData, Status>> {
+    let (answers, receiver) = mpsc::channel(AHEAD);
+    tokio::spawn(async move {
+        if let Err(status) = take(&context, messages, &answers).await {
+            let _ = answers.send(Err(status)).await;
+        }
+    });
+    receiver
+}
+
+async fn take(context: &Shared, mut messages: Streaming<FlightData>, answers: &Answers) -> Result<(), Status> {
+    let Some(first) = messages.next().await else { return Ok(()) };
+    let first = first?;
+    let descriptor = first.flight_descriptor.clone().unwrap_or_default();
+    let is_command = descriptor.r#type == DescriptorType::Cmd as i32;
+    if is_command && descriptor.cmd.as_ref() == b"VectorSearch" {
+        return search(context, &first, messages, answers).await;
+    }
+    if is_command && descriptor.cmd.as_ref() == b"sync" {
+        return changes(context, &first, answers).await;
+    }
+    match ingest_dataset(&descriptor) {
+        Some(dataset) => ingest(context, &dataset, &first, messages, answers).await,
+        None => echo(messages, answers).await,
+    }
+}
+
+fn ingest_dataset(descriptor: &FlightDescriptor) -> Option<String> {
+    match descriptor.path.as_slice() {
+        [verb, dataset] if verb == "ingest" && descriptor.r#type == DescriptorType::Path as i32 => {
+            Some(dataset.clone())
+        }
+        _ => None,
+    }
+}
+
+/// A connectivity probe: every message is answered.
+async fn echo(mut messages: Streaming<FlightData>, answers: &Answers) -> Result<(), Status> {
+    let ack = || Ok(FlightData { data_body: Bytes::from_static(b"ack"), ..FlightData::default() });
+    let mut more = true;
+    while more && answers.send(ack()).await.is_ok() {
+        more = messages.next().await.transpose()?.is_some();
+    }
+    Ok(())
+}
+
+/// A stream of batches into a dataset, each acknowledged in turn.
+async fn ingest(
+    context: &Shared,
+    dataset: &str,
+    first: &FlightData,
+    mut messages: Streaming<FlightData>,
+    answers: &Answers,
+) -> Result<(), Status> {
+    let schema = read_schema(&first.data_header)?;
+    let mut session = context.engine.put(dataset, &schema).map_err(|error| of(&error))?;
+    let mut batch_id = 0;
+    while let Some(message) = messages.next().await.transpose()? {
+        if message.data_header.is_empty() {
+            continue;
+        }
+        context.engine.check_writable().map_err(|error| of(&error))?;
+        let taken = blocking(|| session.message(message.data_header, message.data_body));
+        let Some(pending) = taken.map_err(|error| of(&error))? else { continue };
+        let applied = pending.done().await.map_err(|error| of(&error))?;
+        let mut said = acknowledgement(context, applied);
+        said["batch_id"] = json!(batch_id);
+        said["status"] = said.get("status").cloned().unwrap_or_else(|| "acked".into());
+        batch_id += 1;
+        let answer = FlightData { app_metadata: json::body(&said), ..FlightData::default() };
+        if answers.send(Ok(answer)).await.is_err() {
+            return Ok(());
+        }
+    }
+    blocking(|| session.finish()).map_err(|error| of(&error))
+}
+
+/// The rows of one batch of queries.
+struct Queries {
+    batch: RecordBatch,
+    first_query: i32,
+}
+
+/// A k-NN join: each row of the stream is a query.
+async fn search(
+    context: &Shared,
+    first: &FlightData,
+    mut messages: Streaming<FlightData>,
+    answers: &Answers,
+) -> Result<(), Status> {
+    let schema = read_schema(&first.data_header)?;
+    let dictionaries = std::collections::HashMap::new();
+    let mut sent: Option<SchemaRef> = None;
+    let mut first_query = 0;
+    while let Some(message) = messages.next().await.transpose()? {
+        if message.data_header.is_empty() {
+            continue;
+        }
+        let batch = flight_data_to_arrow_batch(&message, std::sync::Arc::clone(&schema), &dictionaries)
+            .map_err(|error| invalid("bad_batch", &format!("the batch of queries cannot be read: {error}")))?;
+        let rows = batch.num_rows();
+        let queries = Queries { batch, first_query };
+        let mut start = 0;
+        while start < rows {
+            let (dataset, request, taken) = queries.request(start)?;
+            let found = blocking(|| context.engine.search(&dataset, &request)).map_err(|error| of(&error))?;
+            for answer in frame(&mut sent, &found.batch)? {
+                if answers.send(Ok(answer)).await.is_err() {
+                    return Ok(());
+                }
+            }
+            start += taken;
+        }
+        first_query += i32::try_from(rows).unwrap_or(i32::MAX);
+    }
+    Ok(())
+}
+
+/// A reply's batch, after its schema where none was sent yet.
+fn frame(sent: &mut Option<SchemaRef>, batch: &RecordBatch) -> Result<Vec<FlightData>, Status> {
+    match sent {
+        None => {
+            *sent = Some(batch.schema());
+            encode::reply(batch)
+        }
+        Some(schema) if schema.fields() == batch.schema_ref().fields() => Ok(vec![encode::batch(batch)?]),
+        Some(_) => {
+            let text = "the datasets of one stream have ids of different types; send a stream for each";
+            Err(invalid("mixed_datasets", text))
+        }
+    }
+}
+
+impl Queries {
+    /// The search for the rows from `start` on that ask alike, at most [`QUERIES`], and how many those are.
+    fn request(&self, start: usize) -> Result<(String, SearchRequest, usize), Status> {
+        let of_row = |row: usize| Ok::<_, Status>((self.text("dataset", row)?, self.number("k", row)?, self.ef(row)?));
+        let (dataset, k, ef) = of_row(start)?;
+        let mut vectors = vec![self.vector(start)?];
+        for row in start + 1..self.batch.num_rows().min(start + QUERIES) {
+            if of_row(row)? != (dataset.clone(), k, ef) {
+                break;
+            }
+            vectors.push(self.vector(row)?);
+        }
+        let taken = vectors.len();
+        let max = longbow_engine::MAX_K;
+        let refused = || of(&longbow_engine::Error::BadK { got: i64::from(k), max });
+        let mut request = SearchRequest::nearest(Vec::new(), usize::try_from(k).map_err(|_| refused())?);
+        request.vectors = vectors;
+        request.ef = ef;
+        request.first_query = Some(self.first_query + i32::try_from(start).unwrap_or(i32::MAX));
+        Ok((dataset, request, taken))
+    }
+
+    fn column(&self, name: &str, expected: &str) -> Result<&dyn Array, Status> {
+        let column = self.batch.column_by_name(name);
+        column.map(AsRef::as_ref).ok_or_else(|| {
+            invalid("missing_column", &format!("the batch of queries has no column '{name}' of type {expected}"))
+        })
+    }
+
+    fn text(&self, name: &str, row: usize) -> Result<String, Status> {
+        let column = self.column(name, "utf8")?;
+        match column.as_string_opt::<i32>() {
+            Some(texts) if texts.is_valid(row) => Ok(texts.value(row).to_owned()),
+            _ => Err(wrong(name, "utf8", column, row)),
+        }
+    }
+
+    fn number(&self, name: &str, row: usize) -> Result<i32, Status> {
+        let column = self.column(name, "int32")?;
+        match column.as_primitive_opt::<Int32Type>() {
+            Some(numbers) if numbers.is_valid(row) => Ok(numbers.value(row)),
+            _ => Err(wrong(name, "int32", column, row)),
+        }
+    }
+
+    fn ef(&self, row: usize) -> Result<Option<usize>, Status> {
+        let Some(column) = self.batch.column_by_name("ef") else { return Ok(None) };
+        if column.is_null(row) {
+            return Ok(None);
+        }
+        let ef = self.number("ef", row)?;
+        usize::try_from(ef).map(Some).map_err(|_| invalid("bad_value", &format!("ef is {ef}; expected 1 to 65536")))
+    }
+
+    fn vector(&self, row: usize) -> Result<Vec<f32>, Status> {
+        let column = self.column("query_vector", "list of float32")?;
+        let values = if let Some(lists) = column.as_list_opt::<i32>() {
+            lists.is_valid(row).then(|| lists.value(row))
+        } else if let Some(lists) = column.as_fixed_size_list_opt() {
+            lists.is_valid(row).then(|| lists.value(row))
+        } else {
+            None
+        };
+        match values.as_ref().and_then(|values| values.as_primitive_opt::<Float32Type>()) {
+            Some(floats) if floats.null_count() == 0 => Ok(floats.values().to_vec()),
+            _ => Err(wrong("query_vector", "list of float32", column, row)),
+        }
+    }
+}
+
+fn wrong(name: &str, expected: &str, column: &dyn Array, row: usize) -> Status {
+    let got = column.data_type();
+    let text = format!("row {row} of column '{name}' (type {got}) is null or of the wrong type; expected {expected}");
+    invalid("bad_query_column", &text)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct From {
+    from: u64,
+}
+
+/// The log from a sequence number on, to its present end: `{"from": n}` as the first message's metadata, 1 if none.
+async fn changes(context: &Shared, first: &FlightData, answers: &Answers) -> Result<(), Status> {
+    let mut from = match first.app_metadata.as_ref() {
+        [] => 1,
+        metadata => json::read::<From>(metadata, "sync request", &["from"])?.from,
+    };
+    loop {
+        let changes = blocking(|| context.engine.changes(from)).map_err(|error| of(&error))?;
+        let Some(last) = changes.last() else { return Ok(()) };
+        from = last.sequence + 1;
+        for change in changes {
+            let said = json!({
+                "sequence": change.sequence,
+                "timestamp": change.timestamp_us,
+                "dataset": change.dataset,
+                "kind": change.kind,
+            });
+            let answer = FlightData {
+                data_header: change.header,
+                data_body: change.body,
+                app_metadata: json::body(&said),
+                flight_descriptor: None,
+            };
+            if answers.send(Ok(answer)).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The sockets and what serves on them.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use longbow_engine::Engine;
+use longbow_types::Config;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+
+use crate::context::{Context, Role};
+use crate::error::Error;
+use crate::http::{Health, router};
+use crate::service::Service;
+use crate::wire::Flight;
+
+/// Where everything listens, and what was found at the start.
+#[derive(Debug, Clone)]
+pub struct Started {
+    /// The data server.
+    pub data: SocketAddr,
+    /// The meta server.
+    pub meta: SocketAddr,
+    /// The HTTP server.
+    pub http: SocketAddr,
+    /// What recovery did, in words.
+    pub recovery: String,
+}
+
+/// Bound sockets.
+pub(crate) struct Listeners {
+    data: TcpListener,
+    meta: TcpListener,
+    http: TcpListener,
+}
+
+impl Listeners {
+    /// Binds all three addresses.
+    pub async fn bind(config: &Config) -> Result<Self, Error> {
+        Ok(Listeners {
+            data: bind(config.listen_addr, "LONGBOW_LISTEN_ADDR").await?,
+            meta: bind(config.meta_addr, "LONGBOW_META_ADDR").await?,
+            http: bind(config.metrics_addr, "LONGBOW_METRICS_ADDR").await?,
+        })
+    }
+
+    /// Where the data server listens.
+    pub fn data_addr(&self) -> SocketAddr {
+        address(&self.data)
+    }
+
+    /// Where the meta server listens.
+    pub fn meta_addr(&self) -> SocketAddr {
+        address(&self.meta)
+    }
+
+    /// What to tell whoever started us.
+    pub fn started(&self, engine: &Engine) -> Started {
+        let found = engine.recovered();
+        let recovery = format!(
+            "{} datasets, {} rows; checkpoint {}, {} log entries replayed, {} bytes of torn log cut, {} graphs to rebuild; {:.2?}",
+            found.datasets,
+            found.rows,
+            found.checkpoint,
+            found.replayed,
+            found.cut_bytes,
+            found.rebuilt_graphs,
+            found.took
+        );
+        Started { data: address(&self.data), meta: address(&self.meta), http: address(&self.http), recovery }
+    }
+
+    /// Serves until `stopped` says true, and then until the calls under way have ended.
+    pub async fn serve(
+        self,
+        context: &Arc<Context>,
+        health: Arc<dyn Health>,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<(), Error> {
+        let data = flight(context, Role::Data, self.data, stopped.clone());
+        let meta = flight(context, Role::Meta, self.meta, stopped.clone());
+        let http = axum::serve(self.http, router(health)).with_graceful_shutdown(told(stopped));
+        let http = async { http.await.map_err(Error::from) };
+        tokio::try_join!(data, meta, http).map(|_| ())
+    }
+}
+
+async fn bind(address: SocketAddr, option: &'static str) -> Result<TcpListener, Error> {
+    TcpListener::bind(address).await.map_err(|source| Error::Bind { address, option, source })
+}
+
+fn address(listener: &TcpListener) -> SocketAddr {
+    listener.local_addr().expect("a bound socket has an address")
+}
+
+async fn told(mut stopped: watch::Receiver<bool>) {
+    // An error means that the sender is gone, which is a stop as well.
+    let _ = stopped.wait_for(|stopped| *stopped).await;
+}
+
+/// How much of a stream is under way before the receiver says that it took some. One window holds a batch or two, so
+/// that the sender seldom waits.
+const STREAM_WINDOW: u32 = 16 << 20;
+const CONNECTION_WINDOW: u32 = 64 << 20;
+/// Long transfers pay for each frame; short calls have frames of their own size anyway.
+const FRAME_BYTES: u32 = 1 << 20;
+
+async fn flight(
+    context: &Arc<Context>,
+    role: Role,
+    listener: TcpListener,
+    stopped: watch::Receiver<bool>,
+) -> Result<(), Error> {
+    let config = &context.config;
+    let service = Flight::new(Service { context: Arc::clone(context), role });
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let served = Server::builder()
+        .http2_keepalive_interval(Some(config.grpc_keepalive_time))
+        .max_concurrent_streams(config.grpc_max_concurrent_streams)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(FRAME_BYTES)
+        .add_service(service)
+        .serve_with_incoming_shutdown(incoming, told(stopped))
+        .await;
+    Ok(served?)
+}
