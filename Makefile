@@ -14,6 +14,8 @@ PY := $(VENV)/bin/python
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 CARGO := cargo
 LOCKED := --release --locked
+CASES ?= 5000
+ROUNDS ?= 20
 
 # The Python side starts the binary that was just built.
 export LONGBOW_BIN := $(TARGET)/release/longbow
@@ -64,8 +66,9 @@ tidy: ## The rules of the house
 bench: build $(VENV)/ready ## Figures beside peers, measured in the same run
 	$(PY) bench/run.py $(ARGS)
 
-torture: build ## Kill, fail and fill: hours, if you let it
-	bash scripts/torture.sh $(ARGS)
+torture: build $(VENV)/ready ## Property tests with CASES cases each, then ROUNDS rounds of kill -9
+	PROPTEST_CASES=$(CASES) $(CARGO) test $(LOCKED) --workspace
+	cd python && for round in $$(seq $(ROUNDS)); do ../$(PY) -m pytest -q tests/test_durability.py; done
 
 clean: ## Remove all that was built
 	$(CARGO) clean
