@@ -2,7 +2,8 @@
 
 use crate::entry::Ack;
 use crate::reader::{Reader, Step, record};
-use crate::recovery::{Opened, recover, remove_segment};
+use crate::recovery::{Opened, recover};
+use crate::segment::path_of;
 use crate::state::{Shared, State};
 use crate::writer::Writer;
 use crate::{Entry, Error, Flaw, Options, Record, Recovery, ReplayError, Result, SyncMode};
@@ -159,20 +160,27 @@ impl Log {
     /// promises to open with at least `up_to` as `after` from now on.
     pub fn purge(&self, up_to: u64) -> Result<()> {
         let _one_at_a_time = self.purging.lock();
+        let Shared { disk, options, .. } = &*self.shared;
+        let mut removed = false;
         loop {
-            let mut segments = self.shared.segments.lock();
-            let covered = segments
-                .get(1)
-                .is_some_and(|next| next.first <= up_to.saturating_add(1));
-            let Some(oldest) = segments.pop_front_if(|_| covered) else {
+            let next = self.shared.segments.lock().get(1).map(|s| s.first);
+            let covered = next.is_some_and(|first| first <= up_to.saturating_add(1));
+            if covered || removed {
+                // A segment may only go when the removal of those before it, by an earlier purge perhaps, cannot be
+                // undone by a power loss: the log has no holes.
+                disk.sync_dir(&options.dir)?;
+            }
+            if !covered {
+                return Ok(());
+            }
+            let Some(oldest) = self.shared.segments.lock().pop_front() else {
                 return Ok(());
             };
-            drop(segments);
-            let Shared { disk, options, .. } = &*self.shared;
-            if let Err(error) = remove_segment(&**disk, options, oldest.first) {
+            if let Err(error) = disk.remove(&path_of(&options.dir, oldest.first)) {
                 self.shared.segments.lock().push_front(oldest);
-                return Err(error);
+                return Err(error.into());
             }
+            removed = true;
         }
     }
 

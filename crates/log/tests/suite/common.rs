@@ -139,3 +139,20 @@ pub fn files_of(disk: &dyn Disk) -> Vec<(PathBuf, Vec<u8>)> {
     };
     segments(disk).into_iter().map(read).collect()
 }
+
+/// An entry that tells itself apart from every other attempt, whatever index it gets.
+pub fn tagged(id: u64, len: usize) -> Entry {
+    Entry {
+        shard: 1,
+        term: id,
+        kind: 9,
+        payload: vec![Bytes::from(payload(id, len))],
+    }
+}
+
+/// Which attempt a record is from; it must be whole.
+pub fn tag_of(record: &Record) -> u64 {
+    let expected = payload(record.term, record.payload.len());
+    assert_eq!(record.payload[..], expected, "record {}", record.index);
+    record.term
+}

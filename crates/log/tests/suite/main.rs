@@ -1,6 +1,8 @@
 //! The tests of the log, from outside.
 
 mod common;
+mod faults;
 mod golden;
+mod power;
 mod torn;
 mod whole;
