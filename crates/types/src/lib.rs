@@ -1,6 +1,6 @@
 //! What every room of Longbow may know: its configuration and its metrics.
 //!
-//! * [`Config`] holds every setting with its type. It is made by [`resolve`] from flags, environment variables, a TOML
+//! * [`Config`] holds every setting with its type. It is made by [`resolve()`] from flags, environment variables, a TOML
 //!   file and defaults, in this order. One table, [`OPTIONS`], says which settings there are; flags, variables, file keys,
 //!   `longbow config` and `docs/configuration.md` are all derived from it.
 //! * [`Metrics`] holds every metric of the process with its help text; [`Metrics::render`] writes them for Prometheus.
@@ -11,7 +11,7 @@
 //!
 //! Invariants:
 //!
-//! * An unknown name or a bad value never passes silently: [`resolve`] fails with the name, the value, where it came
+//! * An unknown name or a bad value never passes silently: [`resolve()`] fails with the name, the value, where it came
 //!   from, what is allowed, and the nearest known name.
 //! * An option whose feature is not built ([`Availability::NotYet`]) is refused when it is set to anything but its default.
 //! * Labels of metrics are bounded: methods, statuses and kinds are fixed words; a dataset's series go when it goes.

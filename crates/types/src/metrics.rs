@@ -19,7 +19,7 @@ const SECONDS: [f64; 18] = [
 /// Makes the struct and its registration from one table.
 macro_rules! metrics {
     ($(#[doc = $help:literal] $field:ident: $type:ident, $name:literal $(, $label:literal)*;)+) => {
-        /// The metrics. Take the process's own by [`metrics`]; every field may be used from any thread.
+        /// The metrics. Take the process's own by [`metrics()`]; every field may be used from any thread.
         #[derive(Debug)]
         pub struct Metrics {
             registry: Registry,
