@@ -5,8 +5,8 @@
 #   scripts/validate_metrics.sh --file FILE      a saved page instead of a server
 #
 # Each metric must have its HELP and TYPE lines and at least one sample; a metric with labels must carry
-# them. A labelled metric has samples only once its operation happened, so run a workload first, for example
-# `python scripts/ops_test.py validate`. Exit code 1 if anything is missing.
+# them. A labelled metric is there only once its operation happened, and a dataset's gauges only while it
+# exists, so run `python scripts/perf_test.py --search` first. Exit code 1 if anything is missing.
 set -euo pipefail
 
 # name type [labels, separated by commas]
@@ -64,7 +64,7 @@ failed=0
 problem_of() {
     local name="$1" types="$2" labels="$3" help type samples label
     help="$(grep -m1 "^# HELP $name " <<<"$page" || true)"
-    [ -n "$help" ] || { echo "no HELP line"; return; }
+    [ -n "$help" ] || { echo "no HELP line: it is missing, or nothing it counts has happened yet"; return; }
     [ -n "${help#"# HELP $name "}" ] || { echo "an empty HELP text"; return; }
     type="$(grep -m1 "^# TYPE $name " <<<"$page" | cut -d' ' -f4 || true)"
     [[ "$type" =~ ^($types)$ ]] || { echo "type '${type:-none}', expected $types"; return; }
@@ -72,7 +72,7 @@ problem_of() {
         histogram) samples="$(grep -E "^${name}_count(\{| )" <<<"$page" || true)" ;;
         *) samples="$(grep -E "^$name(\{| )" <<<"$page" || true)" ;;
     esac
-    [ -n "$samples" ] || { echo "no sample: run a workload first"; return; }
+    [ -n "$samples" ] || { echo "no sample: nothing it counts has happened yet"; return; }
     for label in ${labels//,/ }; do
         grep -qE "[{,]$label=\"" <<<"$samples" || { echo "no label '$label'"; return; }
     done

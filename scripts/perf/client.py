@@ -7,6 +7,7 @@ against every server that keeps the same contract.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -18,6 +19,7 @@ DEFAULT_DATA_URI = "grpc://127.0.0.1:3000"
 DEFAULT_META_URI = "grpc://127.0.0.1:3001"
 
 # gRPC and Arrow append their own context to a server's text; the reader wants the server's text.
+_PREFIX = re.compile(r"^Flight returned [a-z ]+ error, with message: ")
 _NOISE = (". Detail:", " gRPC client debug context:", ". Client context:", " Client context:")
 
 
@@ -27,7 +29,7 @@ class Skipped(Exception):
 
 def error_text(error: BaseException) -> str:
     """The server's own words of a Flight error, in one line and at most 300 characters."""
-    text = str(error)
+    text = _PREFIX.sub("", str(error))
     for mark in _NOISE:
         text = text.split(mark, 1)[0]
     text = " ".join(text.split()).strip("'\" ")
