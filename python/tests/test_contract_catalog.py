@@ -48,9 +48,9 @@ def test_an_endpoint_can_be_followed(wire, ten) -> None:
     assert wire.data.do_get(endpoint.ticket).read_all().num_rows == 10
 
 
-@pytest.mark.parametrize("server", ["data", "meta"])
-def test_the_schema_alone(wire, ten, server) -> None:
-    schema = getattr(wire, server).get_schema(PATH(ten)).schema
+@pytest.mark.parametrize("side", ["data", "meta"])
+def test_the_schema_alone(wire, ten, side) -> None:
+    schema = getattr(wire, side).get_schema(PATH(ten)).schema
     assert schema.names == rows(1).schema.names
 
 

@@ -18,10 +18,10 @@ def fifty(wire) -> str:
 WHOLE = ["fifty", '{"name": "fifty"}', '{"dataset": "fifty"}', ' {"name":"fifty"}']
 
 
-@pytest.mark.parametrize("server", ["data", "meta"])
+@pytest.mark.parametrize("side", ["data", "meta"])
 @pytest.mark.parametrize("ticket", WHOLE)
-def test_a_whole_dataset_from_both_servers(wire, fifty, ticket, server) -> None:
-    table = wire.get(ticket, server)
+def test_a_whole_dataset_from_both_servers(wire, fifty, ticket, side) -> None:
+    table = wire.get(ticket, side)
     assert table.schema.names == BATCH.schema.names
     assert [f.type for f in table.schema] == [f.type for f in BATCH.schema]
     assert table.to_pylist() == BATCH.to_pylist()

@@ -30,24 +30,24 @@ class Wire:
                 told.append(json.loads(message.to_pybytes()))
         return told
 
-    def get(self, ticket: str | dict[str, Any], server: str = "data") -> pa.Table:
+    def get(self, ticket: str | dict[str, Any], side: str = "data") -> pa.Table:
         """The table that a ticket stands for."""
         text = ticket if isinstance(ticket, str) else json.dumps(ticket)
-        return getattr(self, server).do_get(flight.Ticket(text.encode())).read_all()
+        return getattr(self, side).do_get(flight.Ticket(text.encode())).read_all()
 
     def search(self, dataset: str, **keys: Any) -> pa.Table:
         """A search ticket's table."""
         return self.get({"search": {"dataset": dataset, **keys}})
 
-    def act(self, name: str, body: Any = None, server: str = "data") -> list[bytes]:
+    def act(self, name: str, body: Any = None, side: str = "data") -> list[bytes]:
         """An action's results."""
         payload = b"" if body is None else json.dumps(body).encode()
-        results = getattr(self, server).do_action(flight.Action(name, payload))
+        results = getattr(self, side).do_action(flight.Action(name, payload))
         return [result.body.to_pybytes() for result in results]
 
-    def act_json(self, name: str, body: Any = None, server: str = "data") -> Any:
+    def act_json(self, name: str, body: Any = None, side: str = "data") -> Any:
         """An action's one result, from JSON."""
-        (result,) = self.act(name, body, server)
+        (result,) = self.act(name, body, side)
         return json.loads(result)
 
 
