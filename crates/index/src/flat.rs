@@ -1,0 +1,155 @@
+//! Exact search by comparing the query with every vector.
+
+use longbow_kernels::Kernels;
+use parking_lot::RwLock;
+
+use crate::error::{Error, Result};
+use crate::space::{Query, Space};
+use crate::stats::SearchStats;
+use crate::top_k::{Neighbor, TopK};
+use crate::vector_index::VectorIndex;
+
+/// Rows whose distances are found before any of them is looked at.
+const BATCH: usize = 4096;
+
+/// Compares `query` with the vectors in `rows`, which are those of the rows `first_row`, `first_row + 1`, … one
+/// after the other, and offers those for which `visible` holds to `top`.
+///
+/// `visible` is asked only about rows that are near enough to enter `top`. The result is the same however the rows
+/// are split over calls, and in whatever order.
+///
+/// # Panics
+/// If `rows` is not a whole number of vectors of the query's space, or rows would pass `u64::MAX`.
+pub fn scan(
+    query: &Query,
+    first_row: u64,
+    rows: &[u8],
+    visible: &dyn Fn(u64) -> bool,
+    top: &mut TopK,
+    stats: &mut SearchStats,
+) {
+    offer(
+        query,
+        rows,
+        &|place| first_row + place as u64,
+        visible,
+        top,
+        stats,
+    );
+}
+
+fn offer(
+    query: &Query,
+    rows: &[u8],
+    row_at: &dyn Fn(usize) -> u64,
+    visible: &dyn Fn(u64) -> bool,
+    top: &mut TopK,
+    stats: &mut SearchStats,
+) {
+    let row_bytes = query.space().row_bytes();
+    assert_eq!(
+        rows.len() % row_bytes,
+        0,
+        "{} bytes are no whole number of vectors of {row_bytes}",
+        rows.len()
+    );
+    let kernels = Kernels::get();
+    let mut distances = vec![0.0; BATCH.min(rows.len() / row_bytes)];
+    let mut pairs = Vec::new();
+    for (number, batch) in rows.chunks(BATCH * row_bytes).enumerate() {
+        let out = &mut distances[..batch.len() / row_bytes];
+        query.distances(kernels, batch, out, &mut pairs);
+        stats.distance_computations += out.len() as u64;
+        for (place, distance) in out.iter().enumerate() {
+            // Equal distances are let through: a smaller row among them wins.
+            if *distance <= top.bound() {
+                let row = row_at(number * BATCH + place);
+                if visible(row) {
+                    top.push(Neighbor {
+                        row,
+                        distance: *distance,
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// An exact index that holds its vectors in one run of memory. Searches share it; an insert has it alone, shortly.
+#[derive(Debug)]
+pub struct Flat {
+    space: Space,
+    held: RwLock<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    rows: Vec<u64>,
+    vectors: Vec<u8>,
+}
+
+impl Flat {
+    /// An empty index.
+    #[must_use]
+    pub fn new(space: Space) -> Self {
+        Flat {
+            space,
+            held: RwLock::default(),
+        }
+    }
+}
+
+impl VectorIndex for Flat {
+    fn space(&self) -> Space {
+        self.space
+    }
+
+    fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
+        if vector.len() != self.space.row_bytes() {
+            return Err(Error::VectorBytes {
+                row,
+                expected: self.space.row_bytes(),
+                got: vector.len(),
+            });
+        }
+        let mut held = self.held.write();
+        held.rows.push(row);
+        held.vectors.extend_from_slice(vector);
+        Ok(())
+    }
+
+    fn search(
+        &self,
+        query: &Query,
+        k: usize,
+        _ef: usize,
+        visible: &(dyn Fn(u64) -> bool + Sync),
+        stats: &mut SearchStats,
+    ) -> Vec<Neighbor> {
+        assert_eq!(
+            query.space(),
+            self.space,
+            "the space of the query is that of the index"
+        );
+        let mut top = TopK::new(k);
+        let held = self.held.read();
+        offer(
+            query,
+            &held.vectors,
+            &|place| held.rows[place],
+            visible,
+            &mut top,
+            stats,
+        );
+        top.into_sorted()
+    }
+
+    fn len(&self) -> usize {
+        self.held.read().rows.len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let held = self.held.read();
+        size_of::<Self>() + held.rows.capacity() * size_of::<u64>() + held.vectors.capacity()
+    }
+}

@@ -1,0 +1,230 @@
+use std::sync::atomic::Ordering;
+
+use longbow_kernels::Metric;
+
+use super::Hnsw;
+use super::nodes::{MAX_LEVEL, NONE};
+use super::scratch::{Candidate, Scratch};
+use super::vectors::Probe;
+use super::walk::Everything;
+use crate::error::{Error, Result};
+use crate::space::inverse_norm;
+
+/// What a new node shall be, found before it is visible to anyone.
+struct Plan {
+    level: u32,
+    /// Links by level, from level 0.
+    links: Vec<Vec<u32>>,
+    /// The node whose vector it repeats.
+    twin_of: Option<u32>,
+}
+
+impl Hnsw {
+    /// Adds a row. May be called from many threads at once.
+    ///
+    /// Rows are not compared: the caller gives each number once, and hides a row that a later one replaces.
+    /// Vectors hold finite numbers only; with others, what is found is undefined, but memory is safe.
+    ///
+    /// # Errors
+    /// If the vector has not `space().row_bytes()` bytes, or the index is full.
+    pub fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
+        if vector.len() != self.space.row_bytes() {
+            return Err(Error::VectorBytes {
+                row,
+                expected: self.space.row_bytes(),
+                got: vector.len(),
+            });
+        }
+        let mut scratch = self.pool.take();
+        let mut floats = vec![0.0; self.space.dim];
+        let kernels = self.vectors.kernels();
+        kernels.decode(self.space.scalar, vector, &mut floats);
+        let inverse = match self.space.metric {
+            Metric::Cosine => {
+                let (_, norm) = kernels.dot_and_norm(self.space.scalar, &floats, vector);
+                inverse_norm(kernels, self.space.scalar, norm, vector)
+            }
+            _ => 1.0,
+        };
+        let probe = Probe {
+            floats: &floats,
+            inverse,
+            metric: self.build_metric(),
+        };
+        let level = self.draw_level(row);
+        let done = match self.first(row, vector, inverse, level) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let plan = self.plan(probe, vector, level, &mut scratch);
+                self.publish(row, vector, inverse, &plan, &mut scratch)
+            }
+            Err(full) => Err(full),
+        };
+        self.pool.give(scratch);
+        if done.is_ok() {
+            self.inserted.fetch_add(1, Ordering::AcqRel);
+        }
+        done
+    }
+
+    /// The level of a row's node: `l` or more with probability `m ^ -l`, by a hash of seed and row (splitmix64 of
+    /// Steele, Lea and Flood), so that it does not depend on the order of inserts.
+    fn draw_level(&self, row: u64) -> u32 {
+        let mut hash = row ^ self.params.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        hash = hash.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        hash ^= hash >> 31;
+        let uniform = ((hash >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
+        let level = -uniform.ln() / (self.params.m as f64).ln();
+        (level as u32).min(MAX_LEVEL)
+    }
+
+    /// Makes the row the entry of an empty graph, and says whether it was empty.
+    fn first(&self, row: u64, vector: &[u8], inverse: f32, level: u32) -> Result<bool> {
+        if self.entry().is_some() {
+            return Ok(false);
+        }
+        let _change = self.entry_change.lock();
+        if self.entry().is_some() {
+            return Ok(false);
+        }
+        let (node, level) = self.write(row, vector, inverse, level)?;
+        self.set_entry(node, level);
+        Ok(true)
+    }
+
+    /// Writes a node that nobody else can reach yet, and returns it with the level that it got.
+    pub(super) fn write(
+        &self,
+        row: u64,
+        vector: &[u8],
+        inverse: f32,
+        level: u32,
+    ) -> Result<(u32, u32)> {
+        let limit = self.limit();
+        let node = self.nodes.claim(limit).ok_or(Error::Full {
+            limit: u64::from(limit),
+        })?;
+        // SAFETY: the node was just claimed, and is not linked anywhere.
+        unsafe {
+            self.vectors.write(node, vector, inverse);
+            Ok((node, self.nodes.write(node, row, level)))
+        }
+    }
+
+    /// Finds the links of a new node, from its own level down.
+    fn plan(&self, probe: Probe<'_>, vector: &[u8], level: u32, scratch: &mut Scratch) -> Plan {
+        let mut plan = Plan {
+            level,
+            links: vec![Vec::new(); level as usize + 1],
+            twin_of: None,
+        };
+        let Some((entry, top)) = self.entry() else {
+            return plan;
+        };
+        let ef = self.params.ef_construction.max(self.params.m);
+        let mut room = Vec::new();
+        // SAFETY: an entry was written before it became one, and walks find nodes that were written.
+        unsafe {
+            let mut nearest = Candidate::new(self.vectors.distance(probe, entry), entry);
+            for above in (level + 1..=top).rev() {
+                nearest = self.descend(probe, nearest, above, scratch);
+            }
+            for level in (0..=level.min(top)).rev() {
+                self.walk(probe, nearest, level, ef, &Everything, scratch);
+                let mut candidates = std::mem::take(&mut scratch.found).into_sorted_vec();
+                nearest = candidates[0];
+                let equal =
+                    self.is_twin(nearest.distance(), vector, self.vectors.get(nearest.node()));
+                if level == 0 && equal {
+                    plan.twin_of = Some(nearest.node());
+                }
+                self.select(
+                    &candidates,
+                    self.params.m,
+                    &mut plan.links[level as usize],
+                    &mut room,
+                );
+                candidates.clear();
+                scratch.found = candidates.into();
+            }
+        }
+        plan
+    }
+
+    /// Writes the node with all its links, and then links it from its neighbours, the lowest level first: whoever
+    /// finds it on some level can go on from there.
+    fn publish(
+        &self,
+        row: u64,
+        vector: &[u8],
+        inverse: f32,
+        plan: &Plan,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        if let Some(first) = plan.twin_of {
+            let (node, _) = self.write(row, vector, inverse, 0)?;
+            // SAFETY: both were written.
+            unsafe { self.nodes.add_twin(first, node) };
+            return Ok(());
+        }
+        let (node, level) = self.write(row, vector, inverse, plan.level)?;
+        let links = plan.links.iter().zip(0..=level);
+        // SAFETY: the node was written with this level, and links were found on their levels by walks.
+        unsafe {
+            for (links, level) in links.clone() {
+                self.nodes.set_links(node, level, links);
+            }
+            for (links, level) in links {
+                for neighbor in links {
+                    self.link(*neighbor, level, node, scratch);
+                }
+            }
+        }
+        if self.entry().is_some_and(|(_, top)| level > top) {
+            let _change = self.entry_change.lock();
+            if self.entry().is_some_and(|(_, top)| level > top) {
+                self.set_entry(node, level);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds `new` to the links of `node`; if they are full, chooses anew among them all.
+    ///
+    /// # Safety
+    /// Both were written, and have this level.
+    unsafe fn link(&self, node: u32, level: u32, new: u32, scratch: &mut Scratch) {
+        let _change = self.stripes[node as usize % self.stripes.len()].lock();
+        // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
+        unsafe {
+            let slots = self.nodes.slots(node, level);
+            if let Some(free) = slots
+                .iter()
+                .find(|slot| slot.load(Ordering::Relaxed) == NONE)
+            {
+                free.store(new, Ordering::Release);
+                return;
+            }
+            let Scratch {
+                fresh, distances, ..
+            } = scratch;
+            fresh.clear();
+            fresh.extend(self.nodes.links(node, level));
+            fresh.push(new);
+            let mut room = Vec::new();
+            let probe = self.vectors.probe(node, self.build_metric(), &mut room);
+            self.vectors.distances(probe, fresh, distances);
+            let mut candidates: Vec<Candidate> = distances
+                .iter()
+                .zip(fresh.iter())
+                .map(|(distance, link)| Candidate::new(*distance, *link))
+                .collect();
+            candidates.sort_unstable();
+            let mut chosen = Vec::with_capacity(slots.len());
+            self.select(&candidates, slots.len(), &mut chosen, &mut room);
+            self.nodes.set_links(node, level, &chosen);
+        }
+    }
+}

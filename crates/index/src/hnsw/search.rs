@@ -1,0 +1,89 @@
+use longbow_kernels::Metric;
+
+use super::Hnsw;
+use super::scratch::Candidate;
+use super::vectors::Probe;
+use super::walk::Visible;
+use crate::space::Query;
+use crate::stats::SearchStats;
+use crate::top_k::Neighbor;
+
+impl Hnsw {
+    /// The `k` visible rows nearest to `query`, nearest first, as far as a walk that holds the best `ef` finds them.
+    ///
+    /// Larger `ef` finds more of the true nearest and takes longer; below `k` it counts as `k`. Rows for which
+    /// `visible` does not hold are walked through and not returned, and the walk goes on until `ef` visible rows
+    /// bound it, so they do not shorten the answer. It is shorter than `k` only if fewer visible rows can be
+    /// reached: then an exact scan tells whether there are more.
+    ///
+    /// Takes no lock. Rows whose insert ended before the call are reachable, those of inserts that run may be.
+    ///
+    /// # Panics
+    /// If `query` was prepared for another space.
+    #[must_use]
+    pub fn search(
+        &self,
+        query: &Query,
+        k: usize,
+        ef: usize,
+        visible: &(dyn Fn(u64) -> bool + Sync),
+        stats: &mut SearchStats,
+    ) -> Vec<Neighbor> {
+        assert_eq!(
+            query.space(),
+            self.space,
+            "the space of the query is that of the index"
+        );
+        let Some((node, top)) = self.entry().filter(|_| k > 0) else {
+            return Vec::new();
+        };
+        let probe = Probe {
+            floats: query.floats(),
+            inverse: 1.0,
+            metric: self.space.metric,
+        };
+        let mut scratch = self.pool.take();
+        scratch.stats = SearchStats::default();
+        // SAFETY: an entry was written before it became one, and has its level.
+        let mut found: Vec<Neighbor> = unsafe {
+            let mut nearest = Candidate::new(self.vectors.distance(probe, node), node);
+            scratch.stats.distance_computations += 1;
+            for level in (1..=top).rev() {
+                nearest = self.descend(probe, nearest, level, &mut scratch);
+            }
+            self.walk(
+                probe,
+                nearest,
+                0,
+                ef.max(k),
+                &Visible(visible),
+                &mut scratch,
+            );
+            let row = |c: &Candidate| Neighbor {
+                row: self.nodes.row(c.node()),
+                distance: c.distance(),
+            };
+            scratch.found.iter().map(row).collect()
+        };
+        stats.distance_computations += scratch.stats.distance_computations;
+        stats.nodes_popped += scratch.stats.nodes_popped;
+        self.pool.give(scratch);
+        if found.len() > k {
+            found.select_nth_unstable(k);
+            found.truncate(k);
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// Whether a vector that is at `distance` from another counts as equal to it, by the metric of the build.
+    pub(super) fn is_twin(&self, distance: f32, vector: &[u8], other: &[u8]) -> bool {
+        match self.space.metric {
+            Metric::Euclidean => distance == 0.0,
+            // A few units in the last place: `f32` cannot tell such directions apart.
+            Metric::Cosine => distance <= 4.0 * f32::EPSILON,
+            // Built by Euclidean distance, which may be 0 by underflow, where inner products still differ.
+            Metric::Dot => vector == other,
+        }
+    }
+}

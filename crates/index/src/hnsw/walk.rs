@@ -1,0 +1,191 @@
+//! The walk over one level of a graph.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::Hnsw;
+use super::nodes::NONE;
+use super::scratch::{Candidate, Scratch};
+use super::vectors::Probe;
+
+/// What a walk does with a node that is near enough.
+pub(crate) trait Admit {
+    /// Adds to `scratch.found` what the node stands for.
+    ///
+    /// # Safety
+    /// The node was written, and the write happened before.
+    unsafe fn admit(&self, graph: &Hnsw, probe: Probe<'_>, node: Candidate, found: &mut Found<'_>);
+}
+
+/// The `ef` nearest so far.
+pub(crate) struct Found<'a> {
+    heap: &'a mut BinaryHeap<Candidate>,
+    ef: usize,
+    /// Vectors that were compared beyond those that the walk itself compared.
+    compared: u64,
+}
+
+impl Found<'_> {
+    /// The farthest, once there are `ef`.
+    #[inline(always)]
+    pub(crate) fn bound(&self) -> Option<Candidate> {
+        if self.heap.len() < self.ef {
+            None
+        } else {
+            self.heap.peek().copied()
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn push(&mut self, candidate: Candidate) {
+        if self.heap.len() < self.ef {
+            self.heap.push(candidate);
+        } else if let Some(mut farthest) = self.heap.peek_mut()
+            && candidate < *farthest
+        {
+            *farthest = candidate;
+        }
+    }
+
+    #[inline(always)]
+    fn takes(&self, candidate: Candidate) -> bool {
+        self.bound().is_none_or(|bound| candidate < bound)
+    }
+}
+
+/// Takes every node as it is: for building.
+pub(crate) struct Everything;
+
+impl Admit for Everything {
+    #[inline(always)]
+    unsafe fn admit(&self, _: &Hnsw, _: Probe<'_>, node: Candidate, found: &mut Found<'_>) {
+        found.push(node);
+    }
+}
+
+/// Takes nodes and their twins, of rows that are visible: for searching.
+pub(crate) struct Visible<'a>(pub(crate) &'a (dyn Fn(u64) -> bool + Sync));
+
+impl Admit for Visible<'_> {
+    #[inline(always)]
+    unsafe fn admit(&self, graph: &Hnsw, probe: Probe<'_>, node: Candidate, found: &mut Found<'_>) {
+        // SAFETY: the caller vouches for the node, and a twin that was read was written before it was chained.
+        unsafe {
+            if self.0(graph.nodes.row(node.node())) {
+                found.push(node);
+            }
+            let mut twin = graph.nodes.twin(node.node());
+            while twin != NONE && found.takes(Candidate::new(node.distance(), twin)) {
+                if self.0(graph.nodes.row(twin)) {
+                    // Where the metric is cosine, lengths of twins may differ, and so may the last digits.
+                    found.compared += 1;
+                    found.push(Candidate::new(graph.vectors.distance(probe, twin), twin));
+                }
+                twin = graph.nodes.twin(twin);
+            }
+        }
+    }
+}
+
+impl Hnsw {
+    /// Walks one level from `entry` and leaves the nearest `ef` nodes that `admit` takes in `scratch.found`.
+    ///
+    /// All nodes near enough are walked through, also those that are not taken, until `ef` that were taken bound
+    /// the walk or no node is left. This is SEARCH-LAYER of Malkov and Yashunin (arXiv 1603.09320, algorithm 2) with
+    /// results and bound held apart from the nodes that are walked through.
+    ///
+    /// # Safety
+    /// `entry` was written before, and has this level.
+    pub(crate) unsafe fn walk<A: Admit>(
+        &self,
+        probe: Probe<'_>,
+        entry: Candidate,
+        level: u32,
+        ef: usize,
+        admit: &A,
+        scratch: &mut Scratch,
+    ) {
+        let Scratch {
+            visited,
+            open,
+            found,
+            fresh,
+            distances,
+            stats,
+        } = scratch;
+        visited.clear(self.nodes.claimed() as usize);
+        open.clear();
+        found.clear();
+        let mut found = Found {
+            heap: found,
+            ef,
+            compared: 0,
+        };
+        visited.meet(entry.node());
+        open.push(Reverse(entry));
+        // SAFETY: the caller vouches for the entry, and every link leads to a node that was written before it was
+        // linked and has the level of the link.
+        unsafe {
+            admit.admit(self, probe, entry, &mut found);
+            while let Some(Reverse(nearest)) = open.pop() {
+                if found.bound().is_some_and(|bound| nearest > bound) {
+                    break;
+                }
+                stats.nodes_popped += 1;
+                fresh.clear();
+                fresh.extend(
+                    self.nodes
+                        .links(nearest.node(), level)
+                        .filter(|link| visited.meet(*link)),
+                );
+                self.vectors.distances(probe, fresh, distances);
+                stats.distance_computations += fresh.len() as u64;
+                for (node, distance) in fresh.iter().zip(distances.iter()) {
+                    let candidate = Candidate::new(*distance, *node);
+                    if found.takes(candidate) {
+                        open.push(Reverse(candidate));
+                        admit.admit(self, probe, candidate, &mut found);
+                    }
+                }
+            }
+        }
+        stats.distance_computations += found.compared;
+    }
+
+    /// Goes from `from` to ever nearer neighbours on one level until there is none.
+    ///
+    /// # Safety
+    /// `from` was written before, and has this level.
+    pub(crate) unsafe fn descend(
+        &self,
+        probe: Probe<'_>,
+        from: Candidate,
+        level: u32,
+        scratch: &mut Scratch,
+    ) -> Candidate {
+        let Scratch {
+            fresh,
+            distances,
+            stats,
+            ..
+        } = scratch;
+        let mut nearest = from;
+        loop {
+            let here = nearest;
+            stats.nodes_popped += 1;
+            fresh.clear();
+            // SAFETY: as in `walk`.
+            unsafe {
+                fresh.extend(self.nodes.links(here.node(), level));
+                self.vectors.distances(probe, fresh, distances);
+            }
+            stats.distance_computations += fresh.len() as u64;
+            for (node, distance) in fresh.iter().zip(distances.iter()) {
+                nearest = nearest.min(Candidate::new(*distance, *node));
+            }
+            if nearest == here {
+                return nearest;
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+use longbow_kernels::{Kernels, Metric, Scalar};
+
+use crate::error::{Error, Result};
+
+/// What the vectors of an index are and how they are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Space {
+    /// Element type of stored vectors.
+    pub scalar: Scalar,
+    /// How nearness is measured.
+    pub metric: Metric,
+    /// Elements of a vector, at least 1.
+    pub dim: usize,
+}
+
+impl Space {
+    /// Bytes of a stored vector.
+    #[must_use]
+    pub const fn row_bytes(&self) -> usize {
+        self.dim * self.scalar.size()
+    }
+
+    /// Turns a distance as it is inside the crate into the distance and the score that users see: see the table
+    /// in the crate's description.
+    #[must_use]
+    pub fn to_distance_and_score(&self, raw: f32) -> (f32, f32) {
+        match self.metric {
+            Metric::Euclidean => {
+                let distance = raw.sqrt();
+                (distance, 1.0 / (1.0 + distance))
+            }
+            Metric::Cosine => (raw, 1.0 - raw),
+            Metric::Dot => (raw, -raw),
+        }
+    }
+}
+
+/// A query that is ready to be compared: checked, and for cosine scaled to length 1.
+#[derive(Debug, Clone)]
+pub struct Query {
+    space: Space,
+    floats: Vec<f32>,
+}
+
+impl Query {
+    /// Prepares a query for vectors of `space`.
+    ///
+    /// # Errors
+    /// If it has another dimension, or an element that is not finite.
+    pub fn new(space: Space, vector: &[f32]) -> Result<Self> {
+        if vector.len() != space.dim {
+            return Err(Error::Dimension {
+                expected: space.dim,
+                got: vector.len(),
+            });
+        }
+        if let Some(at) = vector.iter().position(|x| !x.is_finite()) {
+            return Err(Error::NotFinite {
+                at,
+                value: vector[at],
+            });
+        }
+        let mut floats = vector.to_vec();
+        if space.metric == Metric::Cosine {
+            let scale = exact_inverse_norm(&floats);
+            floats
+                .iter_mut()
+                .for_each(|x| *x = (f64::from(*x) * scale) as f32);
+        }
+        Ok(Query { space, floats })
+    }
+
+    /// The space it was prepared for.
+    #[must_use]
+    pub fn space(&self) -> Space {
+        self.space
+    }
+
+    /// The prepared vector.
+    #[must_use]
+    pub fn floats(&self) -> &[f32] {
+        &self.floats
+    }
+
+    /// Distance to one stored vector of `row_bytes()` bytes.
+    #[must_use]
+    pub fn distance(&self, stored: &[u8]) -> f32 {
+        let mut out = [0.0];
+        self.distances(Kernels::get(), stored, &mut out, &mut Vec::new());
+        out[0]
+    }
+
+    /// Distances to `out.len()` stored vectors that lie one after the other. `pairs` is room to work in.
+    pub(crate) fn distances(
+        &self,
+        kernels: &Kernels,
+        rows: &[u8],
+        out: &mut [f32],
+        pairs: &mut Vec<(f32, f32)>,
+    ) {
+        let Space { scalar, metric, .. } = self.space;
+        match metric {
+            Metric::Euclidean => {
+                kernels.l2_squared_rows(scalar, &self.floats, rows, out);
+                out.iter_mut().for_each(|x| *x = or_last(*x));
+            }
+            Metric::Dot => {
+                kernels.dot_rows(scalar, &self.floats, rows, out);
+                out.iter_mut().for_each(|x| *x = or_last(-*x));
+            }
+            Metric::Cosine => {
+                pairs.resize(out.len(), (0.0, 0.0));
+                kernels.dot_and_norm_rows(scalar, &self.floats, rows, pairs);
+                let stored = rows.chunks_exact(self.space.row_bytes());
+                for ((x, (dot, norm)), row) in out.iter_mut().zip(pairs.iter()).zip(stored) {
+                    *x = cosine_distance(*dot, inverse_norm(kernels, scalar, *norm, row));
+                }
+            }
+        }
+    }
+}
+
+/// The number itself, or `+inf` if it is none.
+#[inline(always)]
+pub(crate) fn or_last(distance: f32) -> f32 {
+    if distance.is_nan() {
+        f32::INFINITY
+    } else {
+        distance
+    }
+}
+
+/// 1 - cos, from the inner product and the inverse of the product of the lengths.
+#[inline(always)]
+pub(crate) fn cosine_distance(dot: f32, inverse: f32) -> f32 {
+    or_last(1.0 - (dot * inverse).clamp(-1.0, 1.0))
+}
+
+/// 1 / length of a stored vector whose sum of squares the kernels found to be `norm`; 0 for a zero vector.
+#[inline]
+pub(crate) fn inverse_norm(kernels: &Kernels, scalar: Scalar, norm: f32, stored: &[u8]) -> f32 {
+    // Outside this range the sum may have overflowed or lost digits to underflow.
+    if (1e-30..=1e37).contains(&norm) {
+        return 1.0 / norm.sqrt();
+    }
+    let mut floats = vec![0.0; stored.len() / scalar.size()];
+    kernels.decode(scalar, stored, &mut floats);
+    exact_inverse_norm(&floats).min(f64::from(f32::MAX)) as f32
+}
+
+/// 1 / length, summed in `f64`, where squares of `f32` neither overflow nor underflow; 0 for a zero vector.
+fn exact_inverse_norm(floats: &[f32]) -> f64 {
+    let norm: f64 = floats.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+    if norm == 0.0 { 0.0 } else { 1.0 / norm.sqrt() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|x| x.to_le_bytes()).collect()
+    }
+
+    fn space(metric: Metric, dim: usize) -> Space {
+        Space {
+            scalar: Scalar::F32,
+            metric,
+            dim,
+        }
+    }
+
+    #[test]
+    fn distances_and_scores_are_those_of_the_table() -> Result<()> {
+        let check = |metric, raw: f32, expected: (f32, f32)| -> Result<()> {
+            let space = space(metric, 2);
+            let got = Query::new(space, &[3.0, 4.0])?.distance(&bytes(&[6.0, 8.0]));
+            assert_eq!(got, raw, "{metric}");
+            assert_eq!(space.to_distance_and_score(got), expected, "{metric}");
+            Ok(())
+        };
+        check(Metric::Euclidean, 25.0, (5.0, 1.0 / 6.0))?;
+        check(Metric::Dot, -50.0, (-50.0, 50.0))?;
+        check(Metric::Cosine, 0.0, (0.0, 1.0))
+    }
+
+    #[test]
+    fn a_zero_vector_has_cosine_zero() -> Result<()> {
+        let space = space(Metric::Cosine, 2);
+        assert_eq!(
+            Query::new(space, &[3.0, 4.0])?.distance(&bytes(&[0.0, 0.0])),
+            1.0
+        );
+        assert_eq!(
+            Query::new(space, &[0.0, 0.0])?.distance(&bytes(&[1.0, 2.0])),
+            1.0
+        );
+        Ok(())
+    }
+
+    #[test]
+    fn cosine_holds_at_extreme_lengths() -> Result<()> {
+        let space = space(Metric::Cosine, 2);
+        for length in [1e-36f32, 1e-25, 1e-10, 1.0, 1e10, 1e19, 1e37] {
+            for other in [1e-36f32, 1e-18, 1.0, 1e30] {
+                let query = Query::new(space, &[3.0 * length, 4.0 * length])?;
+                let opposite = query.distance(&bytes(&[-3.0 * other, -4.0 * other]));
+                let same = query.distance(&bytes(&[3.0 * other, 4.0 * other]));
+                let across = query.distance(&bytes(&[4.0 * other, -3.0 * other]));
+                let close = |a: f32, b: f32| (a - b).abs() < 1e-5;
+                assert!(
+                    close(opposite, 2.0) && close(same, 0.0) && close(across, 1.0),
+                    "{length} {other}: {opposite} {same} {across}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_has_no_distance_comes_last() -> Result<()> {
+        let query = Query::new(space(Metric::Dot, 2), &[f32::MAX, f32::MAX])?;
+        assert_eq!(query.distance(&bytes(&[f32::MAX, f32::MIN])), f32::INFINITY);
+        let query = Query::new(space(Metric::Euclidean, 2), &[f32::MAX, f32::MAX])?;
+        assert_eq!(query.distance(&bytes(&[f32::MIN, f32::MIN])), f32::INFINITY);
+        Ok(())
+    }
+
+    #[test]
+    fn wrong_queries_are_refused_with_their_fault() {
+        let euclidean = space(Metric::Euclidean, 3);
+        let short = Query::new(euclidean, &[1.0])
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
+        assert!(short.contains("1 elements, expected 3"), "{short}");
+        let nan = Query::new(euclidean, &[1.0, f32::NAN, 0.0])
+            .map(|_| ())
+            .unwrap_err()
+            .to_string();
+        assert!(nan.contains("element 1 of the query is NaN"), "{nan}");
+    }
+}

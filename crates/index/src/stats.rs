@@ -1,0 +1,8 @@
+/// What searches cost; each adds to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SearchStats {
+    /// Stored vectors that were compared with a query.
+    pub distance_computations: u64,
+    /// Nodes of a graph whose links were followed.
+    pub nodes_popped: u64,
+}
