@@ -59,11 +59,13 @@ doc: ## The documentation of the code, target/doc
 
 lint-python: $(VENV)/ready
 	$(VENV)/bin/ruff check python && $(VENV)/bin/ruff format --check python
+	cd python && ../$(PY) -m mypy
 
 tidy: ## The rules of the house
 	$(CARGO) test $(LOCKED) -p longbow --test tidy
 
 bench: build $(VENV)/ready ## Figures beside peers, measured in the same run
+	-$(PY) -m pip install --quiet hnswlib==0.8.0 # a peer; without it that comparison says "not measured"
 	$(PY) bench/run.py $(ARGS)
 
 torture: build $(VENV)/ready ## Property tests with CASES cases each, then ROUNDS rounds of kill -9
