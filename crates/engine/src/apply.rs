@@ -36,7 +36,11 @@ impl Committed {
     /// Applies the entry and answers whoever waits for it.
     pub(crate) fn apply(self, catalog: &Catalog, params: HnswParams) {
         let applied = apply(catalog, params, self.index, self.op);
-        let answer = applied.map(|rows| Applied { offset: self.index, rows, durable: self.durable });
+        let answer = applied.map(|rows| Applied {
+            offset: self.index,
+            rows,
+            durable: self.durable,
+        });
         // A caller that went away does not need the answer; the write stands.
         let _ = self.reply.send(answer);
     }
@@ -50,14 +54,20 @@ impl Committed {
 pub(crate) fn apply(catalog: &Catalog, params: HnswParams, index: u64, op: Op) -> Result<u64> {
     match op {
         Op::Put { dataset, batch, .. } => existing(catalog, dataset)?.apply_put(index, batch),
-        Op::DeleteRows { dataset, rows } => existing(catalog, dataset)?.apply_delete_rows(index, &rows),
+        Op::DeleteRows { dataset, rows } => {
+            existing(catalog, dataset)?.apply_delete_rows(index, &rows)
+        }
         Op::Small(small) => apply_small(catalog, params, index, small),
     }
 }
 
 fn apply_small(catalog: &Catalog, params: HnswParams, index: u64, op: Small) -> Result<u64> {
     match op {
-        Small::CreateDataset { dataset, name, schema } => {
+        Small::CreateDataset {
+            dataset,
+            name,
+            schema,
+        } => {
             let schema = DatasetSchema::new(&schema.decode()?, 1)?;
             let created = Dataset::new(dataset, &name, schema, index, params)?;
             catalog.insert(index, Arc::new(created));
@@ -67,22 +77,34 @@ fn apply_small(catalog: &Catalog, params: HnswParams, index: u64, op: Small) -> 
             let gone = catalog.remove(index, dataset);
             Ok(gone.map_or(0, |dataset| dataset.view().live))
         }
-        Small::Schema { dataset, version, schema } => {
+        Small::Schema {
+            dataset,
+            version,
+            schema,
+        } => {
             let schema = DatasetSchema::new(&schema.decode()?, version)?;
             existing(catalog, dataset)?.apply_schema(index, schema)?;
             Ok(0)
         }
-        Small::DeleteIds { dataset, ids } => existing(catalog, dataset)?.apply_delete_ids(index, &ids),
+        Small::DeleteIds { dataset, ids } => {
+            existing(catalog, dataset)?.apply_delete_ids(index, &ids)
+        }
         Small::CreateNamespace { name } => {
             catalog.create_namespace(index, &name);
             Ok(0)
         }
         Small::DeleteNamespace { name } => {
-            if catalog.delete_namespace(index, &name) { Ok(0) } else { Err(Error::NamespaceNotFound(name)) }
+            if catalog.delete_namespace(index, &name) {
+                Ok(0)
+            } else {
+                Err(Error::NamespaceNotFound(name))
+            }
         }
     }
 }
 
 fn existing(catalog: &Catalog, number: u64) -> Result<Arc<Dataset>> {
-    catalog.by_number(number).ok_or_else(|| Error::DatasetNotFound(format!("number {number}")))
+    catalog
+        .by_number(number)
+        .ok_or_else(|| Error::DatasetNotFound(format!("number {number}")))
 }

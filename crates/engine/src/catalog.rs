@@ -31,11 +31,30 @@ struct Inner {
 
 impl Catalog {
     /// A catalog as a checkpoint left it.
-    pub fn restored(index: u64, next_dataset: u64, namespaces: Vec<String>, datasets: Vec<Arc<Dataset>>) -> Self {
-        let by_name = datasets.iter().map(|dataset| (dataset.name.clone(), Arc::clone(dataset))).collect();
-        let by_number = datasets.into_iter().map(|dataset| (dataset.number, dataset)).collect();
-        let inner = Inner { index, by_name, by_number, namespaces: namespaces.into_iter().collect() };
-        Catalog { inner: RwLock::new(inner), ordering: Mutex::new(next_dataset) }
+    pub fn restored(
+        index: u64,
+        next_dataset: u64,
+        namespaces: Vec<String>,
+        datasets: Vec<Arc<Dataset>>,
+    ) -> Self {
+        let by_name = datasets
+            .iter()
+            .map(|dataset| (dataset.name.clone(), Arc::clone(dataset)))
+            .collect();
+        let by_number = datasets
+            .into_iter()
+            .map(|dataset| (dataset.number, dataset))
+            .collect();
+        let inner = Inner {
+            index,
+            by_name,
+            by_number,
+            namespaces: namespaces.into_iter().collect(),
+        };
+        Catalog {
+            inner: RwLock::new(inner),
+            ordering: Mutex::new(next_dataset),
+        }
     }
 
     /// A dataset by name.
@@ -43,7 +62,8 @@ impl Catalog {
     /// # Errors
     /// If there is none.
     pub fn get(&self, name: &str) -> Result<Arc<Dataset>> {
-        self.find(name).ok_or_else(|| Error::DatasetNotFound(name.to_owned()))
+        self.find(name)
+            .ok_or_else(|| Error::DatasetNotFound(name.to_owned()))
     }
 
     /// A dataset by name, if there is one.
@@ -70,14 +90,23 @@ impl Catalog {
     pub fn snapshot(&self) -> (u64, Vec<String>, Vec<Arc<Dataset>>) {
         let inner = self.inner.read();
         let namespaces = inner.namespaces.iter().cloned().collect();
-        (inner.index, namespaces, inner.by_name.values().cloned().collect())
+        (
+            inner.index,
+            namespaces,
+            inner.by_name.values().cloned().collect(),
+        )
     }
 
     /// The namespaces: those created and those that datasets name by their prefix.
     pub fn namespaces(&self) -> Vec<String> {
         let inner = self.inner.read();
         let mut all = inner.namespaces.clone();
-        all.extend(inner.by_name.keys().map(|name| namespace_of(name).to_owned()));
+        all.extend(
+            inner
+                .by_name
+                .keys()
+                .map(|name| namespace_of(name).to_owned()),
+        );
         all.into_iter().collect()
     }
 
@@ -89,13 +118,21 @@ impl Catalog {
         if !self.namespaces().iter().any(|name| name == namespace) {
             return Err(Error::NamespaceNotFound(namespace.to_owned()));
         }
-        Ok(self.inner.read().by_name.keys().filter(|name| namespace_of(name) == namespace).count())
+        Ok(self
+            .inner
+            .read()
+            .by_name
+            .keys()
+            .filter(|name| namespace_of(name) == namespace)
+            .count())
     }
 
     pub(crate) fn insert(&self, index: u64, dataset: Arc<Dataset>) {
         let mut inner = self.inner.write();
         inner.index = index;
-        inner.by_name.insert(dataset.name.clone(), Arc::clone(&dataset));
+        inner
+            .by_name
+            .insert(dataset.name.clone(), Arc::clone(&dataset));
         inner.by_number.insert(dataset.number, dataset);
     }
 
@@ -122,7 +159,9 @@ impl Catalog {
 
 /// The namespace that a dataset's name places it in: what stands before its first `/`.
 pub fn namespace_of(dataset: &str) -> &str {
-    dataset.split_once('/').map_or(DEFAULT_NAMESPACE, |(namespace, _)| namespace)
+    dataset
+        .split_once('/')
+        .map_or(DEFAULT_NAMESPACE, |(namespace, _)| namespace)
 }
 
 /// Checks the name of a dataset or namespace.
@@ -143,5 +182,8 @@ pub fn check_name(name: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::BadName { name: name.chars().take(64).collect(), why })
+    Err(Error::BadName {
+        name: name.chars().take(64).collect(),
+        why,
+    })
 }

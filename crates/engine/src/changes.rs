@@ -52,27 +52,61 @@ impl Engine {
     /// If the log was cut after a checkpoint and begins later, or cannot be read.
     pub fn changes(&self, from: u64) -> Result<Vec<Change>> {
         let records = self.shared().log.read(from.max(1), READ_BYTES)?;
-        records.into_iter().map(|record| self.change(record)).collect()
+        records
+            .into_iter()
+            .map(|record| self.change(record))
+            .collect()
     }
 
     fn change(&self, record: longbow_log::Record) -> Result<Change> {
         let (sequence, timestamp_us) = (record.index, record.timestamp_us);
-        let (number, kind, header, body) = match Parts::read(sequence, record.kind, record.payload)? {
-            Parts::Put { dataset, header, body, .. } => (dataset, ChangeKind::Put, header, body),
-            Parts::DeleteRows { dataset, .. } => (dataset, ChangeKind::Delete, Bytes::new(), Bytes::new()),
+        let (number, kind, header, body) = match Parts::read(sequence, record.kind, record.payload)?
+        {
+            Parts::Put {
+                dataset,
+                header,
+                body,
+                ..
+            } => (dataset, ChangeKind::Put, header, body),
+            Parts::DeleteRows { dataset, .. } => {
+                (dataset, ChangeKind::Delete, Bytes::new(), Bytes::new())
+            }
             Parts::Small(small) => small_change(small)?,
         };
-        let dataset = self.catalog().by_number(number).map(|dataset| dataset.name.clone());
-        Ok(Change { sequence, timestamp_us, dataset, kind, header, body })
+        let dataset = self
+            .catalog()
+            .by_number(number)
+            .map(|dataset| dataset.name.clone());
+        Ok(Change {
+            sequence,
+            timestamp_us,
+            dataset,
+            kind,
+            header,
+            body,
+        })
     }
 }
 
 fn small_change(small: Small) -> Result<(u64, ChangeKind, Bytes, Bytes)> {
     Ok(match small {
-        Small::CreateDataset { dataset, schema, .. } => (dataset, ChangeKind::CreateDataset, schema.message()?, Bytes::new()),
-        Small::Schema { dataset, schema, .. } => (dataset, ChangeKind::Schema, schema.message()?, Bytes::new()),
-        Small::DropDataset { dataset } => (dataset, ChangeKind::DropDataset, Bytes::new(), Bytes::new()),
-        Small::DeleteIds { dataset, .. } => (dataset, ChangeKind::Delete, Bytes::new(), Bytes::new()),
+        Small::CreateDataset {
+            dataset, schema, ..
+        } => (
+            dataset,
+            ChangeKind::CreateDataset,
+            schema.message()?,
+            Bytes::new(),
+        ),
+        Small::Schema {
+            dataset, schema, ..
+        } => (dataset, ChangeKind::Schema, schema.message()?, Bytes::new()),
+        Small::DropDataset { dataset } => {
+            (dataset, ChangeKind::DropDataset, Bytes::new(), Bytes::new())
+        }
+        Small::DeleteIds { dataset, .. } => {
+            (dataset, ChangeKind::Delete, Bytes::new(), Bytes::new())
+        }
         Small::CreateNamespace { .. } | Small::DeleteNamespace { .. } => {
             (0, ChangeKind::Namespace, Bytes::new(), Bytes::new())
         }

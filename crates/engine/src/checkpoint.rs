@@ -48,8 +48,14 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
     shared.log.sync()?;
     manifest.write(shared.disk.as_ref(), &shared.options.path.join(MANIFEST))?;
     shared.checkpoint.store(number, Ordering::Release);
-    let covered = manifest.datasets.iter().map(|dataset| dataset.applied).min();
-    shared.log.purge(covered.unwrap_or(u64::MAX).min(manifest.catalog_index))?;
+    let covered = manifest
+        .datasets
+        .iter()
+        .map(|dataset| dataset.applied)
+        .min();
+    shared
+        .log
+        .purge(covered.unwrap_or(u64::MAX).min(manifest.catalog_index))?;
     sweep(shared, &manifest)?;
     Ok(number)
 }
@@ -68,13 +74,22 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
         drop(still);
         let file = write_file(shared, dataset.number, &bytes)?;
         let (column, crc32c) = (index.column.clone(), crc32c(&bytes));
-        graphs.push(IndexRef { column, file, bytes: bytes.len() as u64, crc32c, rows_end });
+        graphs.push(IndexRef {
+            column,
+            file,
+            bytes: bytes.len() as u64,
+            crc32c,
+            rows_end,
+        });
     }
     seal_locked(shared, dataset, true)?;
     let view = dataset.view();
     for segment in view.segments.iter() {
         // Sealed since the last checkpoint, perhaps without a sync.
-        shared.disk.open(&dir.join(&segment.meta().file))?.sync_data()?;
+        shared
+            .disk
+            .open(&dir.join(&segment.meta().file))?
+            .sync_data()?;
     }
     let dead = dead_rows(&view);
     let tombstones = if dead.is_empty() {
@@ -92,7 +107,11 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
         options: Default::default(),
         applied: view.index.max(applied),
         next_row: view.next_row,
-        segments: view.segments.iter().map(|segment| segment.meta().clone()).collect(),
+        segments: view
+            .segments
+            .iter()
+            .map(|segment| segment.meta().clone())
+            .collect(),
         tombstones,
         indexes: graphs,
     })
@@ -122,7 +141,11 @@ fn write_file(shared: &Shared, dataset: u64, bytes: &[u8]) -> Result<String> {
         file.append_vectored(&[IoSlice::new(chunk)])?;
     }
     file.sync_data()?;
-    Ok(path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+    Ok(path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned())
 }
 
 /// Removes the files that the manifest does not name and no view will ask for again; those still mapped stay
@@ -131,12 +154,19 @@ pub(crate) fn sweep(shared: &Shared, manifest: &Manifest) -> Result<()> {
     let root = shared.options.path.join("datasets");
     sweep_folder(shared.disk.as_ref(), &root, manifest, &|number, name| {
         // Sealed or compacted after the views of the checkpoint were taken.
-        shared.catalog.by_number(number).is_some_and(|dataset| holds(&dataset, name))
+        shared
+            .catalog
+            .by_number(number)
+            .is_some_and(|dataset| holds(&dataset, name))
     })
 }
 
 fn holds(dataset: &Arc<Dataset>, name: &str) -> bool {
-    dataset.view().segments.iter().any(|segment| segment.meta().file == name)
+    dataset
+        .view()
+        .segments
+        .iter()
+        .any(|segment| segment.meta().file == name)
 }
 
 /// Removes the files below `root` that neither the manifest names nor `is_used` knows.
@@ -150,7 +180,9 @@ pub(crate) fn sweep_folder(
         return Ok(());
     }
     for folder in disk.list(root)? {
-        let Ok(number) = folder.parse::<u64>() else { continue };
+        let Ok(number) = folder.parse::<u64>() else {
+            continue;
+        };
         let named: HashSet<String> = manifest
             .datasets
             .iter()
@@ -158,7 +190,9 @@ pub(crate) fn sweep_folder(
             .flat_map(|dataset| {
                 let segments = dataset.segments.iter().map(|segment| segment.file.clone());
                 let tombstones = dataset.tombstones.iter().map(|file| file.file.clone());
-                segments.chain(tombstones).chain(dataset.indexes.iter().map(|index| index.file.clone()))
+                segments
+                    .chain(tombstones)
+                    .chain(dataset.indexes.iter().map(|index| index.file.clone()))
             })
             .collect();
         for file in disk.list(&root.join(&folder))? {

@@ -43,7 +43,12 @@ impl ColumnIndex {
     /// # Errors
     /// If the parameters are out of their ranges.
     pub fn new(column: &str, space: Space, params: HnswParams, from: u64) -> Result<Self> {
-        Ok(Self::with_graph(column, space, Hnsw::new(space, params)?, from))
+        Ok(Self::with_graph(
+            column,
+            space,
+            Hnsw::new(space, params)?,
+            from,
+        ))
     }
 
     /// A graph that holds all rows below `watermark`.
@@ -53,7 +58,10 @@ impl ColumnIndex {
             space,
             graph: ArcSwap::from_pointee(graph),
             watermark: AtomicU64::new(watermark),
-            progress: Mutex::new(Progress { claimed: watermark, ended: BTreeMap::new() }),
+            progress: Mutex::new(Progress {
+                claimed: watermark,
+                ended: BTreeMap::new(),
+            }),
             pause: RwLock::new(()),
         }
     }
@@ -111,8 +119,22 @@ mod tests {
     use longbow_kernels::{Metric, Scalar};
 
     fn index() -> ColumnIndex {
-        let space = Space { scalar: Scalar::F32, metric: Metric::Euclidean, dim: 2 };
-        ColumnIndex::new("v", space, HnswParams { m: 4, ef_construction: 10, seed: 1 }, 0).expect("good parameters")
+        let space = Space {
+            scalar: Scalar::F32,
+            metric: Metric::Euclidean,
+            dim: 2,
+        };
+        ColumnIndex::new(
+            "v",
+            space,
+            HnswParams {
+                m: 4,
+                ef_construction: 10,
+                seed: 1,
+            },
+            0,
+        )
+        .expect("good parameters")
     }
 
     #[test]
@@ -134,6 +156,9 @@ mod tests {
         let still = index.hold_still();
         assert!(index.claim(10).is_none());
         drop(still);
-        assert_eq!(index.claim(10).map(|(first, last, _)| (first, last)), Some((0, 10)));
+        assert_eq!(
+            index.claim(10).map(|(first, last, _)| (first, last)),
+            Some((0, 10))
+        );
     }
 }

@@ -53,7 +53,13 @@ impl Dataset {
     ///
     /// # Errors
     /// If the id column's type is none that ids can have.
-    pub fn new(number: u64, name: &str, schema: Arc<DatasetSchema>, index: u64, params: HnswParams) -> Result<Self> {
+    pub fn new(
+        number: u64,
+        name: &str,
+        schema: Arc<DatasetSchema>,
+        index: u64,
+        params: HnswParams,
+    ) -> Result<Self> {
         let view = View {
             index,
             next_row: 0,
@@ -80,7 +86,10 @@ impl Dataset {
         Dataset {
             number,
             name: name.to_owned(),
-            intake: Mutex::new(Intake { schema: Arc::clone(&view.schema), dropped: false }),
+            intake: Mutex::new(Intake {
+                schema: Arc::clone(&view.schema),
+                dropped: false,
+            }),
             view: ArcSwap::from_pointee(view.clone()),
             state: Mutex::new(State { ids, view }),
             indexes: ArcSwap::from_pointee(indexes),
@@ -100,13 +109,22 @@ impl Dataset {
 
     /// The index of a vector column.
     pub fn index_of(&self, column: &str) -> Option<Arc<ColumnIndex>> {
-        self.indexes.load().iter().find(|index| index.column == column).cloned()
+        self.indexes
+            .load()
+            .iter()
+            .find(|index| index.column == column)
+            .cloned()
     }
 
     /// Rows that some index still has to take.
     pub fn unindexed(&self) -> u64 {
         let next_row = self.view.load().next_row;
-        self.indexes.load().iter().map(|index| next_row.saturating_sub(index.watermark())).max().unwrap_or(0)
+        self.indexes
+            .load()
+            .iter()
+            .map(|index| next_row.saturating_sub(index.watermark()))
+            .max()
+            .unwrap_or(0)
     }
 
     /// The row that holds `id` now.
@@ -150,7 +168,10 @@ impl Dataset {
         let State { ids, view } = &mut *state;
         if let Some(unknown) = deleted.iter().find(|id| ids.get(&key(id)).is_none()) {
             self.publish(view, index);
-            return Err(Error::IdNotFound { dataset: self.name.clone(), id: unknown.to_string() });
+            return Err(Error::IdNotFound {
+                dataset: self.name.clone(),
+                id: unknown.to_string(),
+            });
         }
         let mut gone = 0;
         for id in deleted {
@@ -217,8 +238,16 @@ impl Dataset {
     pub(crate) fn swap_segments(&self, old: &[Arc<Segment>], new: Vec<Arc<Segment>>) -> bool {
         let mut state = self.state.lock();
         let segments = Arc::make_mut(&mut state.view.segments);
-        let Some(at) = segments.iter().position(|segment| Arc::ptr_eq(segment, &old[0])) else { return false };
-        let matches = segments[at..].iter().zip(old).all(|(a, b)| Arc::ptr_eq(a, b));
+        let Some(at) = segments
+            .iter()
+            .position(|segment| Arc::ptr_eq(segment, &old[0]))
+        else {
+            return false;
+        };
+        let matches = segments[at..]
+            .iter()
+            .zip(old)
+            .all(|(a, b)| Arc::ptr_eq(a, b));
         if !matches || segments.len() - at < old.len() {
             return false;
         }
@@ -228,7 +257,10 @@ impl Dataset {
     }
 
     fn publish(&self, view: &mut View, index: u64) {
-        debug_assert!(index > view.index, "entries are applied in the order of the log, each once");
+        debug_assert!(
+            index > view.index,
+            "entries are applied in the order of the log, each once"
+        );
         view.index = index;
         self.view.store(Arc::new(view.clone()));
     }
@@ -242,10 +274,16 @@ fn new_indexes(
     params: HnswParams,
     from: u64,
 ) -> Result<Vec<Arc<ColumnIndex>>> {
-    let index_of = |column: &VectorColumn| match known.iter().find(|index| index.column == column.name) {
-        Some(index) => Ok(Arc::clone(index)),
-        None => Ok(Arc::new(ColumnIndex::new(&column.name, column.space, params, from)?)),
-    };
+    let index_of =
+        |column: &VectorColumn| match known.iter().find(|index| index.column == column.name) {
+            Some(index) => Ok(Arc::clone(index)),
+            None => Ok(Arc::new(ColumnIndex::new(
+                &column.name,
+                column.space,
+                params,
+                from,
+            )?)),
+        };
     schema.vectors.iter().map(index_of).collect()
 }
 

@@ -90,7 +90,10 @@ mod tests {
         dead.mark(6, 11);
         dead.mark(1_000_000, 12);
         assert!(reader.is_dead(5, 10) && !reader.is_dead(5, 9));
-        assert!(!reader.is_dead(6, 10), "marked in a shared chunk, but after this reader's index");
+        assert!(
+            !reader.is_dead(6, 10),
+            "marked in a shared chunk, but after this reader's index"
+        );
         assert!(dead.is_dead(6, 11) && dead.is_dead(1_000_000, 12));
         assert!(!reader.is_dead(1_000_000, 10));
     }

@@ -76,8 +76,15 @@ impl Engine {
         let (shared, recovered) = recover(disk, options, to_applier)?;
         let shared = Arc::new(shared);
         let threads = Threads::start(&shared, committed);
-        let inner = Inner { shared, recovered, threads: Mutex::new(Some(threads)), _lock: lock };
-        Ok(Engine { inner: Arc::new(inner) })
+        let inner = Inner {
+            shared,
+            recovered,
+            threads: Mutex::new(Some(threads)),
+            _lock: lock,
+        };
+        Ok(Engine {
+            inner: Arc::new(inner),
+        })
     }
 
     /// [`Engine::open`] on the disk of this machine.
@@ -131,13 +138,19 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         // Refuse before the log is written; the applier checks again, in the order of the log.
         if let Some(unknown) = ids.iter().find(|id| dataset.find(id).is_none()) {
-            return Err(Error::IdNotFound { dataset: dataset.name.clone(), id: unknown.to_string() });
+            return Err(Error::IdNotFound {
+                dataset: dataset.name.clone(),
+                id: unknown.to_string(),
+            });
         }
         let intake = dataset.intake.lock();
         if intake.dropped {
             return Err(Error::DatasetNotFound(dataset.name.clone()));
         }
-        self.shared().submit_small(Small::DeleteIds { dataset: dataset.number, ids })
+        self.shared().submit_small(Small::DeleteIds {
+            dataset: dataset.number,
+            ids,
+        })
     }
 
     /// Deletes the rows that pass all conditions, as of now.
@@ -146,15 +159,23 @@ impl Engine {
     /// If the dataset or a condition is wrong, or the log refuses.
     pub fn delete_where(&self, dataset: &str, conditions: &[Condition]) -> Result<Pending> {
         if conditions.is_empty() {
-            return Err(Error::BadValue { field: "filters", got: "[]".into(), expected: "at least one condition" });
+            return Err(Error::BadValue {
+                field: "filters",
+                got: "[]".into(),
+                expected: "at least one condition",
+            });
         }
         let dataset = self.dataset(dataset)?;
-        let rows = search::matching(&dataset.name, &dataset.view(), conditions)?.unwrap_or_default();
+        let rows =
+            search::matching(&dataset.name, &dataset.view(), conditions)?.unwrap_or_default();
         let intake = dataset.intake.lock();
         if intake.dropped {
             return Err(Error::DatasetNotFound(dataset.name.clone()));
         }
-        self.shared().submit(Op::DeleteRows { dataset: dataset.number, rows })
+        self.shared().submit(Op::DeleteRows {
+            dataset: dataset.number,
+            rows,
+        })
     }
 
     /// Drops a dataset with all its rows. Blocks until that is acknowledged.
@@ -165,7 +186,12 @@ impl Engine {
         let _ordering = self.shared().catalog.ordering.lock();
         let dataset = self.dataset(name)?;
         dataset.intake.lock().dropped = true;
-        let dropped = self.shared().submit_small(Small::DropDataset { dataset: dataset.number })?.wait();
+        let dropped = self
+            .shared()
+            .submit_small(Small::DropDataset {
+                dataset: dataset.number,
+            })?
+            .wait();
         self.shared().maintenance.ring();
         dropped
     }
@@ -177,7 +203,11 @@ impl Engine {
     pub fn create_namespace(&self, name: &str) -> Result<Applied> {
         check_name(name)?;
         let _ordering = self.shared().catalog.ordering.lock();
-        self.shared().submit_small(Small::CreateNamespace { name: name.to_owned() })?.wait()
+        self.shared()
+            .submit_small(Small::CreateNamespace {
+                name: name.to_owned(),
+            })?
+            .wait()
     }
 
     /// Deletes a namespace without datasets. Blocks until that is acknowledged.
@@ -188,9 +218,16 @@ impl Engine {
         let _ordering = self.shared().catalog.ordering.lock();
         let datasets = self.catalog().datasets_in(name)?;
         if datasets > 0 {
-            return Err(Error::NamespaceNotEmpty { name: name.to_owned(), datasets });
+            return Err(Error::NamespaceNotEmpty {
+                name: name.to_owned(),
+                datasets,
+            });
         }
-        self.shared().submit_small(Small::DeleteNamespace { name: name.to_owned() })?.wait()
+        self.shared()
+            .submit_small(Small::DeleteNamespace {
+                name: name.to_owned(),
+            })?
+            .wait()
     }
 
     pub(crate) fn create_if_missing(&self, name: &str, schema: &SchemaRef) -> Result<Arc<Dataset>> {
@@ -202,7 +239,11 @@ impl Engine {
             return Ok(dataset);
         }
         let schema = SchemaText::new(schema);
-        let create = Small::CreateDataset { dataset: *next_number, name: name.to_owned(), schema };
+        let create = Small::CreateDataset {
+            dataset: *next_number,
+            name: name.to_owned(),
+            schema,
+        };
         self.shared().submit_small(create)?.wait()?;
         *next_number += 1;
         self.dataset(name)
@@ -218,7 +259,10 @@ impl Engine {
 
     /// Index of the last log entry, and of the last that is durable.
     pub fn log_indices(&self) -> (u64, u64) {
-        (self.shared().log.last_index(), self.shared().log.durable_index())
+        (
+            self.shared().log.last_index(),
+            self.shared().log.durable_index(),
+        )
     }
 
     /// Bytes of the log that are acknowledged and not yet synced.
@@ -229,12 +273,19 @@ impl Engine {
     /// Whether writers should slow down, and why.
     pub fn pressure(&self) -> Option<&'static str> {
         let shared = self.shared();
-        if let longbow_log::SyncMode::Background { max_unsynced_bytes, .. } = shared.options.sync
+        if let longbow_log::SyncMode::Background {
+            max_unsynced_bytes, ..
+        } = shared.options.sync
             && shared.log.unsynced_bytes() > max_unsynced_bytes / 2
         {
             return Some("wal_pressure");
         }
-        let waiting: u64 = self.catalog().datasets().iter().map(|dataset| dataset.unindexed()).sum();
+        let waiting: u64 = self
+            .catalog()
+            .datasets()
+            .iter()
+            .map(|dataset| dataset.unindexed())
+            .sum();
         let jobs = waiting / crate::column_index::JOB_ROWS;
         (jobs > shared.options.index_queue as u64).then_some("index_backlog")
     }
@@ -291,7 +342,9 @@ impl Engine {
 
 impl Inner {
     fn close(&self) -> Result<()> {
-        let Some(threads) = self.threads.lock().take() else { return Ok(()) };
+        let Some(threads) = self.threads.lock().take() else {
+            return Ok(());
+        };
         let synced = self.shared.log.sync();
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.indexers.ring();
@@ -321,14 +374,23 @@ impl Threads {
             thread.expect("the system has threads to give at start")
         };
         let applied = Arc::clone(shared);
-        let applier = spawn("apply".into(), Box::new(move || apply_all(&applied, &committed)));
+        let applier = spawn(
+            "apply".into(),
+            Box::new(move || apply_all(&applied, &committed)),
+        );
         let mut others = Vec::new();
         for worker in 0..shared.options.index_workers.max(1) {
             let shared = Arc::clone(shared);
-            others.push(spawn(format!("index-{worker}"), Box::new(move || indexer::run(&shared, worker))));
+            others.push(spawn(
+                format!("index-{worker}"),
+                Box::new(move || indexer::run(&shared, worker)),
+            ));
         }
         let maintained = Arc::clone(shared);
-        others.push(spawn("maintenance".into(), Box::new(move || maintenance::run(&maintained))));
+        others.push(spawn(
+            "maintenance".into(),
+            Box::new(move || maintenance::run(&maintained)),
+        ));
         Threads { applier, others }
     }
 }
@@ -352,7 +414,9 @@ fn apply_all(shared: &Shared, committed: &Receiver<Committed>) {
 fn lock_folder(disk: &dyn Disk, path: &Path) -> Result<Box<dyn Lock>> {
     match disk.lock(&path.join("LOCK"), "longbow") {
         Ok(lock) => Ok(lock),
-        Err(error @ longbow_disk::Error::Held { .. }) => Err(Error::Locked { holder: error.to_string() }),
+        Err(error @ longbow_disk::Error::Held { .. }) => Err(Error::Locked {
+            holder: error.to_string(),
+        }),
         Err(error) => Err(error.into()),
     }
 }

@@ -133,9 +133,14 @@ impl Op {
     /// If the header of a message is longer than 4 GiB.
     pub fn encode(&self) -> Result<(u8, Vec<Bytes>)> {
         match self {
-            Op::Put { dataset, schema_version, batch } => {
+            Op::Put {
+                dataset,
+                schema_version,
+                batch,
+            } => {
                 let header = batch.header();
-                let header_len = u32::try_from(header.len()).map_err(|_| bad(0, "header too long"))?;
+                let header_len =
+                    u32::try_from(header.len()).map_err(|_| bad(0, "header too long"))?;
                 let padding = header.len().next_multiple_of(8) - header.len();
                 let mut head = Vec::with_capacity(PUT_HEAD);
                 head.extend_from_slice(&dataset.to_le_bytes());
@@ -143,15 +148,20 @@ impl Op {
                 head.extend_from_slice(&header_len.to_le_bytes());
                 head.extend_from_slice(&(batch.body().len() as u64).to_le_bytes());
                 let zeros = Bytes::from_static(&[0; 8]).slice(..padding);
-                Ok((KIND_PUT, vec![head.into(), header.clone(), zeros, batch.body().clone()]))
+                Ok((
+                    KIND_PUT,
+                    vec![head.into(), header.clone(), zeros, batch.body().clone()],
+                ))
             }
             Op::DeleteRows { dataset, rows } => {
                 let mut bytes = dataset.to_le_bytes().to_vec();
-                rows.serialize_into(&mut bytes).map_err(|_| bad(0, "rows not serialised"))?;
+                rows.serialize_into(&mut bytes)
+                    .map_err(|_| bad(0, "rows not serialised"))?;
                 Ok((KIND_DELETE_ROWS, vec![bytes.into()]))
             }
             Op::Small(small) => {
-                let json = serde_json::to_vec(small).map_err(|_| bad(0, "operation not serialised"))?;
+                let json =
+                    serde_json::to_vec(small).map_err(|_| bad(0, "operation not serialised"))?;
                 Ok((KIND_SMALL, vec![json.into()]))
             }
         }
@@ -169,13 +179,24 @@ impl Op {
         schema_of: impl FnOnce(u64) -> Option<Arc<DatasetSchema>>,
     ) -> Result<Option<Op>> {
         Ok(match Parts::read(index, kind, payload)? {
-            Parts::Put { dataset, schema_version, header, body } => {
-                let Some(schema) = schema_of(dataset) else { return Ok(None) };
+            Parts::Put {
+                dataset,
+                schema_version,
+                header,
+                body,
+            } => {
+                let Some(schema) = schema_of(dataset) else {
+                    return Ok(None);
+                };
                 if schema.version != schema_version {
                     return Err(bad(index, "put of another schema version"));
                 }
                 let batch = Batch::from_message(&schema.arrow, header, body)?;
-                Some(Op::Put { dataset, schema_version, batch: Arc::new(batch) })
+                Some(Op::Put {
+                    dataset,
+                    schema_version,
+                    batch: Arc::new(batch),
+                })
             }
             Parts::DeleteRows { dataset, rows } => Some(Op::DeleteRows { dataset, rows }),
             Parts::Small(small) => Some(Op::Small(small)),
@@ -187,7 +208,12 @@ impl Op {
 #[derive(Debug)]
 pub(crate) enum Parts {
     /// [`Op::Put`].
-    Put { dataset: u64, schema_version: u32, header: Bytes, body: Bytes },
+    Put {
+        dataset: u64,
+        schema_version: u32,
+        header: Bytes,
+        body: Bytes,
+    },
     /// [`Op::DeleteRows`].
     DeleteRows { dataset: u64, rows: RoaringTreemap },
     /// [`Op::Small`].
@@ -214,19 +240,25 @@ impl Parts {
                     return Err(bad(index, "put with wrong lengths"));
                 }
                 let (header, body) = (payload.slice(..header_len), payload.slice(body_at..));
-                Ok(Parts::Put { dataset, schema_version, header, body })
+                Ok(Parts::Put {
+                    dataset,
+                    schema_version,
+                    header,
+                    body,
+                })
             }
             KIND_DELETE_ROWS => {
                 if payload.len() < 8 {
                     return Err(bad(index, "row list without dataset"));
                 }
                 let dataset = payload.get_u64_le();
-                let rows = RoaringTreemap::deserialize_from(&payload[..]).map_err(|_| bad(index, "row list"))?;
+                let rows = RoaringTreemap::deserialize_from(&payload[..])
+                    .map_err(|_| bad(index, "row list"))?;
                 Ok(Parts::DeleteRows { dataset, rows })
             }
-            KIND_SMALL => {
-                serde_json::from_slice(&payload).map(Parts::Small).map_err(|_| bad(index, "unknown operation"))
-            }
+            KIND_SMALL => serde_json::from_slice(&payload)
+                .map(Parts::Small)
+                .map_err(|_| bad(index, "unknown operation")),
             _ => Err(bad(index, "unknown kind")),
         }
     }

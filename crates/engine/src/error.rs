@@ -25,9 +25,14 @@ pub enum Class {
 
 /// An error of the engine. The text holds the wrong value and what to do.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the message of each variant is its documentation")]
+#[expect(
+    missing_docs,
+    reason = "the message of each variant is its documentation"
+)]
 pub enum Error {
-    #[error("dataset '{0}' does not exist; list what exists with ListFlights, or create it by a DoPut")]
+    #[error(
+        "dataset '{0}' does not exist; list what exists with ListFlights, or create it by a DoPut"
+    )]
     DatasetNotFound(String),
     #[error("id {id} is not in dataset '{dataset}'; nothing was changed")]
     IdNotFound { dataset: String, id: String },
@@ -35,7 +40,9 @@ pub enum Error {
     NamespaceNotFound(String),
     #[error("namespace '{name}' still holds {datasets} dataset(s); delete them first")]
     NamespaceNotEmpty { name: String, datasets: usize },
-    #[error("'{name}' is not a name: {why}; use 1 to 255 characters without control characters, '..' or a leading '{{' or '/'")]
+    #[error(
+        "'{name}' is not a name: {why}; use 1 to 255 characters without control characters, '..' or a leading '{{' or '/'"
+    )]
     BadName { name: String, why: &'static str },
     #[error("the schema has no column 'id'; add one of an integer or string type")]
     NoIdColumn,
@@ -46,38 +53,91 @@ pub enum Error {
     #[error("the schema has no vector column; add one FixedSizeList<T>[dim] of a number type")]
     NoVectorColumn,
     #[error("column '{column}' has dimension {dim}; expected 1 to {max}")]
-    BadDimension { column: String, dim: i64, max: usize },
+    BadDimension {
+        column: String,
+        dim: i64,
+        max: usize,
+    },
     #[error("column '{column}' appears twice in the schema; give each column a name of its own")]
     DuplicateColumn { column: String },
     #[error("metric '{got}' is unknown; expected euclidean, cosine or dot_product")]
     UnknownMetric { got: String },
-    #[error("dataset '{dataset}' has metric {expected}, got {got}; the metric is fixed by the first put")]
-    MetricChanged { dataset: String, expected: String, got: String },
-    #[error("column '{column}' of dataset '{dataset}' has another type: expected {expected}, got {got}; put the expected type or a new column name")]
-    TypeChanged { dataset: String, column: String, expected: String, got: String },
-    #[error("column '{column}' of dataset '{dataset}' is missing from this put; every put needs the id and all vector columns")]
+    #[error(
+        "dataset '{dataset}' has metric {expected}, got {got}; the metric is fixed by the first put"
+    )]
+    MetricChanged {
+        dataset: String,
+        expected: String,
+        got: String,
+    },
+    #[error(
+        "column '{column}' of dataset '{dataset}' has another type: expected {expected}, got {got}; put the expected type or a new column name"
+    )]
+    TypeChanged {
+        dataset: String,
+        column: String,
+        expected: String,
+        got: String,
+    },
+    #[error(
+        "column '{column}' of dataset '{dataset}' is missing from this put; every put needs the id and all vector columns"
+    )]
     ColumnMissing { dataset: String, column: String },
-    #[error("the batch has no rows; send at least one, or only a schema to create an empty dataset")]
+    #[error(
+        "the batch has no rows; send at least one, or only a schema to create an empty dataset"
+    )]
     EmptyBatch,
-    #[error("row {row} of vector column '{column}' holds a value that is not finite; remove NaN and infinity before the put")]
+    #[error(
+        "row {row} of vector column '{column}' holds a value that is not finite; remove NaN and infinity before the put"
+    )]
     NotFinite { column: String, row: usize },
-    #[error("the query vector for '{column}' holds a value that is not finite at position {position}; remove NaN and infinity")]
+    #[error(
+        "the query vector for '{column}' holds a value that is not finite at position {position}; remove NaN and infinity"
+    )]
     QueryNotFinite { column: String, position: usize },
-    #[error("the query vector for '{column}' has the wrong dimension: expected {expected}, got {got}")]
-    QueryDimension { column: String, expected: usize, got: usize },
+    #[error(
+        "the query vector for '{column}' has the wrong dimension: expected {expected}, got {got}"
+    )]
+    QueryDimension {
+        column: String,
+        expected: usize,
+        got: usize,
+    },
     #[error("a search needs a vector: give 'vector' or 'vectors'")]
     NoQueryVector,
     #[error("k is {got}; expected 1 to {max}")]
     BadK { got: i64, max: usize },
     #[error("{field} is {got}; expected {expected}")]
-    BadValue { field: &'static str, got: String, expected: &'static str },
+    BadValue {
+        field: &'static str,
+        got: String,
+        expected: &'static str,
+    },
     #[error("dataset '{dataset}' has no column '{column}'; it has {have}")]
-    ColumnNotFound { dataset: String, column: String, have: String },
-    #[error("column '{column}' of dataset '{dataset}' is not a vector column; its vector columns are {have}")]
-    NotAVectorColumn { dataset: String, column: String, have: String },
-    #[error("the value {value} of the filter on '{field}' cannot be read as {data_type}; give a value of that type")]
-    FilterValue { field: String, value: String, data_type: String },
-    #[error("the filter operator '{0}' is unknown; known are =, !=, >, >=, <, <= (and in, not_in, contains, like, is_null, not_null, which this version does not have)")]
+    ColumnNotFound {
+        dataset: String,
+        column: String,
+        have: String,
+    },
+    #[error(
+        "column '{column}' of dataset '{dataset}' is not a vector column; its vector columns are {have}"
+    )]
+    NotAVectorColumn {
+        dataset: String,
+        column: String,
+        have: String,
+    },
+    #[error(
+        "the value {value} of the filter on '{field}' cannot be read as {data_type}; give a value of that type"
+    )]
+    FilterValue {
+        field: String,
+        value: String,
+        data_type: String,
+    },
+    #[error(
+        "the filter operator '{0}' is unknown; known are =, !=, >, >=, <, <= (and in, not_in, contains, like, is_null, not_null, which this version does not have)"
+    )]
     UnknownOperator(String),
     #[error("{0} is not in this version of Longbow; leave it out of the request")]
     Unimplemented(String),
@@ -93,13 +153,23 @@ pub enum Error {
     Arrow(#[from] arrow_schema::ArrowError),
     #[error("the graph file '{file}' is damaged; it is built anew from the rows")]
     BadGraph { file: String },
-    #[error("memory limit: {used} bytes in use, {asked} more asked for, limit {limit}; delete data, or raise LONGBOW_MEMORY_LIMIT")]
+    #[error(
+        "memory limit: {used} bytes in use, {asked} more asked for, limit {limit}; delete data, or raise LONGBOW_MEMORY_LIMIT"
+    )]
     MemoryLimit { used: u64, asked: u64, limit: u64 },
-    #[error("disk space: {free} bytes free at {path}, {needed} needed; free space, deletes still work")]
-    DiskSpace { path: String, free: u64, needed: u64 },
+    #[error(
+        "disk space: {free} bytes free at {path}, {needed} needed; free space, deletes still work"
+    )]
+    DiskSpace {
+        path: String,
+        free: u64,
+        needed: u64,
+    },
     #[error("the data folder belongs to {holder}; stop that process or choose another folder")]
     Locked { holder: String },
-    #[error("the log entry {index} cannot be read: {what}; the data folder is damaged or of a newer version")]
+    #[error(
+        "the log entry {index} cannot be read: {what}; the data folder is damaged or of a newer version"
+    )]
     BadEntry { index: u64, what: &'static str },
     #[error("the node no longer takes writes: {0}; restart it when the cause is gone")]
     Stopped(String),
@@ -155,7 +225,9 @@ impl Error {
     /// What a client may do about it.
     pub fn class(&self) -> Class {
         match self {
-            Error::DatasetNotFound(_) | Error::IdNotFound { .. } | Error::NamespaceNotFound(_) => Class::NotFound,
+            Error::DatasetNotFound(_) | Error::IdNotFound { .. } | Error::NamespaceNotFound(_) => {
+                Class::NotFound
+            }
             Error::NamespaceNotEmpty { .. } | Error::Locked { .. } => Class::FailedPrecondition,
             Error::Unimplemented(_) => Class::Unimplemented,
             Error::MemoryLimit { .. } | Error::DiskSpace { .. } => Class::ResourceExhausted,

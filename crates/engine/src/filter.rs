@@ -42,7 +42,9 @@ impl Comparison {
             "<" | "lt" => Comparison::Lt,
             "<=" | "le" | "lte" => Comparison::Le,
             "in" | "not_in" | "contains" | "like" | "is_null" | "not_null" => {
-                return Err(Error::Unimplemented(format!("the filter operator '{operator}'")));
+                return Err(Error::Unimplemented(format!(
+                    "the filter operator '{operator}'"
+                )));
             }
             _ => return Err(Error::UnknownOperator(operator.to_owned())),
         })
@@ -78,7 +80,11 @@ impl Filter {
     ///
     /// # Errors
     /// If a column is unknown or a value cannot be cast to its type.
-    pub fn bind(dataset: &str, schema: &DatasetSchema, conditions: &[Condition]) -> Result<Option<Self>> {
+    pub fn bind(
+        dataset: &str,
+        schema: &DatasetSchema,
+        conditions: &[Condition],
+    ) -> Result<Option<Self>> {
         if conditions.is_empty() {
             return Ok(None);
         }
@@ -166,7 +172,14 @@ fn cast_value(condition: &Condition, data_type: &DataType) -> Result<ArrayRef> {
         return Err(refused());
     }
     let text = StringArray::from(vec![condition.value.as_str()]);
-    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let options = CastOptions {
+        safe: false,
+        ..CastOptions::default()
+    };
     let value = arrow_cast::cast_with_options(&text, data_type, &options).map_err(|_| refused())?;
-    if value.is_null(0) { Err(refused()) } else { Ok(value) }
+    if value.is_null(0) {
+        Err(refused())
+    } else {
+        Ok(value)
+    }
 }

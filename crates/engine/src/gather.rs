@@ -20,13 +20,19 @@ pub(crate) struct Located<'a> {
 impl<'a> Located<'a> {
     /// Finds rows that the view holds.
     pub fn new(view: &'a View, rows: impl Iterator<Item = u64>) -> Self {
-        let mut located = Located { batches: Vec::new(), places: Vec::new() };
+        let mut located = Located {
+            batches: Vec::new(),
+            places: Vec::new(),
+        };
         for row in rows {
             let Some((batch, at)) = view.locate(row) else {
                 debug_assert!(false, "a visible row lies somewhere");
                 continue;
             };
-            let known = located.batches.iter().position(|known| std::ptr::eq(*known, batch));
+            let known = located
+                .batches
+                .iter()
+                .position(|known| std::ptr::eq(*known, batch));
             let batch_at = known.unwrap_or_else(|| {
                 located.batches.push(batch);
                 located.batches.len() - 1

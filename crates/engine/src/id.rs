@@ -28,17 +28,32 @@ impl Id {
     /// # Errors
     /// If the column is of no type that ids have.
     pub(crate) fn of(column: &ArrayRef, at: usize) -> Result<Self> {
-        let bad = || Error::BadIdType { got: column.data_type().to_string() };
+        let bad = || Error::BadIdType {
+            got: column.data_type().to_string(),
+        };
         if column.data_type().is_unsigned_integer() {
             let wide = arrow_cast::cast(&column.slice(at, 1), &DataType::UInt64)?;
-            return Ok(Id::Large(wide.as_primitive_opt::<UInt64Type>().ok_or_else(bad)?.value(0)));
+            return Ok(Id::Large(
+                wide.as_primitive_opt::<UInt64Type>()
+                    .ok_or_else(bad)?
+                    .value(0),
+            ));
         }
         if column.data_type().is_signed_integer() {
             let wide = arrow_cast::cast(&column.slice(at, 1), &DataType::Int64)?;
-            return Ok(Id::Int(wide.as_primitive_opt::<Int64Type>().ok_or_else(bad)?.value(0)));
+            return Ok(Id::Int(
+                wide.as_primitive_opt::<Int64Type>()
+                    .ok_or_else(bad)?
+                    .value(0),
+            ));
         }
         let text = arrow_cast::cast(&column.slice(at, 1), &DataType::Utf8)?;
-        Ok(Id::Text(text.as_string_opt::<i32>().ok_or_else(bad)?.value(0).to_owned()))
+        Ok(Id::Text(
+            text.as_string_opt::<i32>()
+                .ok_or_else(bad)?
+                .value(0)
+                .to_owned(),
+        ))
     }
 }
 

@@ -39,8 +39,12 @@ fn work(dataset: &Dataset) -> bool {
     let mut worked = false;
     for index in dataset.indexes().iter() {
         let view = dataset.view();
-        let Some((first, end, _running)) = index.claim(view.next_row) else { continue };
-        let Ok(column) = view.schema.vector(&dataset.name, Some(&index.column)) else { continue };
+        let Some((first, end, _running)) = index.claim(view.next_row) else {
+            continue;
+        };
+        let Ok(column) = view.schema.vector(&dataset.name, Some(&index.column)) else {
+            continue;
+        };
         if let Err(error) = insert_rows(&index.graph(), &view, column, first, end) {
             // The rows stay findable by scanning only below a watermark that does not move; say so loudly.
             tracing::error!(dataset = dataset.name, column = index.column, first, end, %error, "indexing failed");
@@ -56,12 +60,20 @@ fn work(dataset: &Dataset) -> bool {
 ///
 /// # Errors
 /// If a batch cannot be read or the graph is full.
-pub(crate) fn insert_rows(graph: &Hnsw, view: &View, column: &VectorColumn, first: u64, end: u64) -> Result<()> {
+pub(crate) fn insert_rows(
+    graph: &Hnsw,
+    view: &View,
+    column: &VectorColumn,
+    first: u64,
+    end: u64,
+) -> Result<()> {
     for part in view.parts(first) {
         if part.runs.first().is_none_or(|run| run.first_row >= end) {
             break;
         }
-        let Some(vectors) = Vectors::of(part.batch, column)? else { continue };
+        let Some(vectors) = Vectors::of(part.batch, column)? else {
+            continue;
+        };
         for run in &part.runs {
             for offset in 0..run.len {
                 let row = run.first_row + offset as u64;

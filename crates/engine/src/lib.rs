@@ -47,6 +47,7 @@ mod catalog;
 mod changes;
 mod checkpoint;
 mod column_index;
+mod compact;
 mod dataset;
 mod dead;
 mod engine;

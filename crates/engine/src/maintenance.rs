@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::shared::Shared;
-use crate::{checkpoint, seal, vacuum};
+use crate::{checkpoint, compact, seal, vacuum};
 
 const ROUND: Duration = Duration::from_millis(100);
 /// How often segments and graphs are looked over for what died in them.
@@ -23,12 +23,25 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         }
         for dataset in shared.catalog.datasets() {
             if dataset.view().tail.bytes() >= shared.options.seal_bytes {
-                report("seal", &dataset.name, seal::seal(shared, &dataset).map(drop));
+                report(
+                    "seal",
+                    &dataset.name,
+                    seal::seal(shared, &dataset).map(drop),
+                );
             }
         }
         if last_tidy.elapsed() >= TIDY {
             for dataset in shared.catalog.datasets() {
-                report("vacuum", &dataset.name, vacuum::vacuum(&dataset, shared.options.hnsw));
+                report(
+                    "compact",
+                    &dataset.name,
+                    compact::compact(shared, &dataset).map(drop),
+                );
+                report(
+                    "vacuum",
+                    &dataset.name,
+                    vacuum::vacuum(&dataset, shared.options.hnsw),
+                );
             }
             last_tidy = Instant::now();
         }

@@ -42,11 +42,18 @@ impl Options {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Options {
             path: path.into(),
-            sync: SyncMode::Background { max_unsynced_bytes: 256 << 20, max_unsynced_age: Duration::from_secs(1) },
+            sync: SyncMode::Background {
+                max_unsynced_bytes: 256 << 20,
+                max_unsynced_age: Duration::from_secs(1),
+            },
             log_segment_bytes: 64 << 20,
             linger: Duration::ZERO,
             log_batch_entries: 100,
-            hnsw: HnswParams { m: 16, ef_construction: 200, seed: 0x4c4f_4e47 },
+            hnsw: HnswParams {
+                m: 16,
+                ef_construction: 200,
+                seed: 0x4c4f_4e47,
+            },
             ef_search: 50,
             index_workers: std::thread::available_parallelism().map_or(1, usize::from),
             index_queue: 10_000,

@@ -50,7 +50,14 @@ impl PutSession {
             Some(dataset) => drop(dataset.view().schema.evolve(name, &stored)?),
             None => drop(DatasetSchema::new(&stored, 1)?),
         }
-        Ok(PutSession { engine, name: name.to_owned(), incoming, stored, dictionaries: HashMap::new(), target: None })
+        Ok(PutSession {
+            engine,
+            name: name.to_owned(),
+            incoming,
+            stored,
+            dictionaries: HashMap::new(),
+            target: None,
+        })
     }
 
     /// Takes one Arrow IPC message of the stream. `None` for a message without rows of its own (a dictionary).
@@ -62,19 +69,35 @@ impl PutSession {
         let message = root_as_message(&header).map_err(longbow_storage::Error::from)?;
         match message.header_type() {
             MessageHeader::DictionaryBatch => {
-                let batch = message.header_as_dictionary_batch().ok_or_else(not_rows)?;
+                let batch = message
+                    .header_as_dictionary_batch()
+                    .ok_or_else(longbow_storage::Error::not_a_message)?;
                 let body = Buffer::from(body);
                 let version = message.version();
-                arrow_ipc::reader::read_dictionary(&body, batch, &self.incoming, &mut self.dictionaries, &version)?;
+                arrow_ipc::reader::read_dictionary(
+                    &body,
+                    batch,
+                    &self.incoming,
+                    &mut self.dictionaries,
+                    &version,
+                )?;
                 Ok(None)
             }
             _ if self.has_dictionaries() => {
-                let batch = message.header_as_record_batch().ok_or_else(not_rows)?;
+                let batch = message
+                    .header_as_record_batch()
+                    .ok_or_else(longbow_storage::Error::not_a_message)?;
                 let body = Buffer::from(body);
                 let schema = Arc::clone(&self.incoming);
                 let version = message.version();
-                let batch =
-                    arrow_ipc::reader::read_record_batch(&body, batch, schema, &self.dictionaries, None, &version)?;
+                let batch = arrow_ipc::reader::read_record_batch(
+                    &body,
+                    batch,
+                    schema,
+                    &self.dictionaries,
+                    None,
+                    &version,
+                )?;
                 self.record_batch(&batch).map(Some)
             }
             _ => {
@@ -95,7 +118,8 @@ impl PutSession {
     pub fn record_batch(&mut self, batch: &RecordBatch) -> Result<Pending> {
         let columns = batch.columns().iter().zip(self.stored.fields());
         let plain = columns.map(|(column, field)| Ok(arrow_cast::cast(column, field.data_type())?));
-        let plain = RecordBatch::try_new(Arc::clone(&self.stored), plain.collect::<Result<Vec<_>>>()?)?;
+        let plain =
+            RecordBatch::try_new(Arc::clone(&self.stored), plain.collect::<Result<Vec<_>>>()?)?;
         self.batch(Batch::from_record_batch(&plain)?)
     }
 
@@ -111,7 +135,10 @@ impl PutSession {
     }
 
     fn has_dictionaries(&self) -> bool {
-        self.incoming.fields().iter().any(|field| matches!(field.data_type(), DataType::Dictionary(..)))
+        self.incoming
+            .fields()
+            .iter()
+            .any(|field| matches!(field.data_type(), DataType::Dictionary(..)))
     }
 
     /// The dataset's own schema object, if the stream's batches can be kept under it as they are.
@@ -120,7 +147,9 @@ impl PutSession {
             Some(target) => Arc::clone(&target.schema),
             None => Arc::clone(&self.engine.shared().catalog.find(&self.name)?.view().schema),
         };
-        schema.same_columns(&self.stored).then(|| Arc::clone(&schema.arrow))
+        schema
+            .same_columns(&self.stored)
+            .then(|| Arc::clone(&schema.arrow))
     }
 
     fn batch(&mut self, batch: Batch) -> Result<Pending> {
@@ -141,14 +170,19 @@ impl PutSession {
             let waited = std::time::Instant::now();
             let intake = dataset.intake.lock();
             let wait = &longbow_types::metrics().lock_wait;
-            wait.with_label_values(&["put"]).observe(waited.elapsed().as_secs_f64());
+            wait.with_label_values(&["put"])
+                .observe(waited.elapsed().as_secs_f64());
             if intake.dropped || !Arc::ptr_eq(&intake.schema, &schema) {
                 // Dropped or grown in between: look again.
                 drop(intake);
                 self.target = None;
                 continue;
             }
-            let op = Op::Put { dataset: dataset.number, schema_version: schema.version, batch: Arc::new(batch) };
+            let op = Op::Put {
+                dataset: dataset.number,
+                schema_version: schema.version,
+                batch: Arc::new(batch),
+            };
             return self.engine.shared().submit(op);
         }
     }
@@ -160,7 +194,9 @@ impl PutSession {
             let schema = grow(&self.engine, &dataset, &self.stored)?;
             self.target = Some(Target { dataset, schema });
         }
-        self.target.as_ref().ok_or_else(|| Error::DatasetNotFound(self.name.clone()))
+        self.target
+            .as_ref()
+            .ok_or_else(|| Error::DatasetNotFound(self.name.clone()))
     }
 }
 
@@ -169,7 +205,11 @@ fn grow(engine: &Engine, dataset: &Dataset, stored: &SchemaRef) -> Result<Arc<Da
     let mut intake = dataset.intake.lock();
     if let Some(grown) = intake.schema.evolve(&dataset.name, stored)? {
         let schema = SchemaText::new(&grown.arrow);
-        let op = Small::Schema { dataset: dataset.number, version: grown.version, schema };
+        let op = Small::Schema {
+            dataset: dataset.number,
+            version: grown.version,
+            schema,
+        };
         engine.shared().submit_small(op)?.wait()?;
         intake.schema = grown;
     }
@@ -181,19 +221,20 @@ fn check_values(schema: &DatasetSchema, batch: &Batch) -> Result<()> {
     check_not_null(batch, schema.id, "id")?;
     for column in &schema.vectors {
         check_not_null(batch, column.index, &column.name)?;
-        let Some(vectors) = Vectors::of(batch, column)? else { continue };
+        let Some(vectors) = Vectors::of(batch, column)? else {
+            continue;
+        };
         let kernels = Kernels::get();
         if !kernels.all_finite(column.space.scalar, vectors.bytes()) {
             let bad = |row: &usize| !kernels.all_finite(column.space.scalar, vectors.rows(*row, 1));
             let row = (0..batch.rows()).find(bad).unwrap_or(0);
-            return Err(Error::NotFinite { column: column.name.clone(), row });
+            return Err(Error::NotFinite {
+                column: column.name.clone(),
+                row,
+            });
         }
     }
     Ok(())
-}
-
-fn not_rows() -> longbow_storage::Error {
-    longbow_storage::Error::NotRecordBatch { got: "message without a batch".into() }
 }
 
 fn check_not_null(batch: &Batch, at: usize, column: &str) -> Result<()> {
@@ -201,6 +242,11 @@ fn check_not_null(batch: &Batch, at: usize, column: &str) -> Result<()> {
         return Ok(());
     }
     let array = batch.column(at)?;
-    let row = (0..batch.rows()).find(|row| array.is_null(*row)).unwrap_or(0);
-    Err(Error::NullValue { column: column.to_owned(), row })
+    let row = (0..batch.rows())
+        .find(|row| array.is_null(*row))
+        .unwrap_or(0);
+    Err(Error::NullValue {
+        column: column.to_owned(),
+        row,
+    })
 }

@@ -62,7 +62,11 @@ pub(crate) fn recover(
     let manifest = Manifest::read(disk.as_ref(), &manifest_path)?.unwrap_or_default();
     recovered.checkpoint = manifest.checkpoint;
     let catalog = load(disk.as_ref(), &options, &manifest, &mut recovered)?;
-    let after = manifest.datasets.iter().map(|dataset| dataset.applied).min();
+    let after = manifest
+        .datasets
+        .iter()
+        .map(|dataset| dataset.applied)
+        .min();
     let after = after.unwrap_or(u64::MAX).min(manifest.catalog_index);
     let log_options = longbow_log::Options {
         segment_size: options.log_segment_bytes,
@@ -87,16 +91,37 @@ pub(crate) fn recover(
     recovered.replayed = replayed;
     recovered.cut_bytes = found.cut_bytes;
     recovered.took = started.elapsed();
-    Ok((Shared::new(options, disk, log, catalog, manifest.checkpoint, next_file, to_applier), recovered))
+    Ok((
+        Shared::new(
+            options,
+            disk,
+            log,
+            catalog,
+            manifest.checkpoint,
+            next_file,
+            to_applier,
+        ),
+        recovered,
+    ))
 }
 
-fn load(disk: &dyn Disk, options: &Options, manifest: &Manifest, recovered: &mut Recovered) -> Result<Catalog> {
+fn load(
+    disk: &dyn Disk,
+    options: &Options,
+    manifest: &Manifest,
+    recovered: &mut Recovered,
+) -> Result<Catalog> {
     let mut datasets = Vec::with_capacity(manifest.datasets.len());
     for saved in &manifest.datasets {
         datasets.push(Arc::new(load_dataset(disk, options, saved, recovered)?));
     }
     let namespaces = manifest.namespaces.clone();
-    Ok(Catalog::restored(manifest.catalog_index, manifest.next_dataset.max(1), namespaces, datasets))
+    Ok(Catalog::restored(
+        manifest.catalog_index,
+        manifest.next_dataset.max(1),
+        namespaces,
+        datasets,
+    ))
 }
 
 fn load_dataset(
@@ -116,7 +141,9 @@ fn load_dataset(
         Some(file) => Tombstones::load(disk, &dir.join(&file.file), file)?,
     };
     let mut dead = DeadRows::default();
-    tombstones.iter().for_each(|row| dead.mark(row, DEAD_BEFORE));
+    tombstones
+        .iter()
+        .for_each(|row| dead.mark(row, DEAD_BEFORE));
     let mut view = View {
         index: saved.applied.max(DEAD_BEFORE),
         next_row: saved.next_row,
@@ -130,17 +157,35 @@ fn load_dataset(
     view.live = ids.len() as u64;
     let mut indexes = Vec::with_capacity(schema.vectors.len());
     for column in &schema.vectors {
-        indexes.push(Arc::new(load_index(disk, options, saved, &view, column, recovered)?));
+        indexes.push(Arc::new(load_index(
+            disk, options, saved, &view, column, recovered,
+        )?));
     }
-    Ok(Dataset::from_parts(saved.number, &saved.name, view, ids, indexes, options.hnsw))
+    Ok(Dataset::from_parts(
+        saved.number,
+        &saved.name,
+        view,
+        ids,
+        indexes,
+        options.hnsw,
+    ))
 }
 
 /// The id map is not stored: the id columns of the segments hold all of it.
 fn load_ids(view: &View) -> Result<IdMap> {
     let mut ids = IdMap::new(view.schema.arrow.field(view.schema.id).data_type())?;
     for part in view.parts(0) {
-        let runs = part.runs.iter().map(|run| (run.first_row, run.start, run.len));
-        ids.insert_runs(part.batch, view.schema.id, runs, &mut |row| view.is_visible(row), &mut |_| {})?;
+        let runs = part
+            .runs
+            .iter()
+            .map(|run| (run.first_row, run.start, run.len));
+        ids.insert_runs(
+            part.batch,
+            view.schema.id,
+            runs,
+            &mut |row| view.is_visible(row),
+            &mut |_| {},
+        )?;
     }
     Ok(ids)
 }
@@ -154,7 +199,11 @@ fn load_index(
     recovered: &mut Recovered,
 ) -> Result<ColumnIndex> {
     let fresh = || ColumnIndex::new(&column.name, column.space, options.hnsw, 0);
-    let Some(saved_index) = saved.indexes.iter().find(|index| index.column == column.name) else {
+    let Some(saved_index) = saved
+        .indexes
+        .iter()
+        .find(|index| index.column == column.name)
+    else {
         return fresh();
     };
     let dir = options.path.join("datasets").join(saved.number.to_string());
@@ -162,10 +211,17 @@ fn load_index(
     let graph = if bytes.len() as u64 == saved_index.bytes && crc32c(&bytes) == saved_index.crc32c {
         load_graph(column, options.hnsw, view, &bytes)
     } else {
-        Err(Error::BadGraph { file: saved_index.file.clone() })
+        Err(Error::BadGraph {
+            file: saved_index.file.clone(),
+        })
     };
     match graph {
-        Ok(graph) => Ok(ColumnIndex::with_graph(&column.name, column.space, graph, saved_index.rows_end)),
+        Ok(graph) => Ok(ColumnIndex::with_graph(
+            &column.name,
+            column.space,
+            graph,
+            saved_index.rows_end,
+        )),
         Err(error) => {
             // Nothing is lost: rows without a graph are scanned until the graph is built anew.
             tracing::warn!(dataset = saved.name, column = column.name, %error, "graph is built anew");
@@ -175,7 +231,12 @@ fn load_index(
     }
 }
 
-fn load_graph(column: &VectorColumn, params: HnswParams, view: &View, bytes: &[u8]) -> Result<Hnsw> {
+fn load_graph(
+    column: &VectorColumn,
+    params: HnswParams,
+    view: &View,
+    bytes: &[u8],
+) -> Result<Hnsw> {
     let mut parts = Vec::new();
     for part in view.parts(0) {
         let (batch, runs) = (part.batch, part.runs);
@@ -183,7 +244,12 @@ fn load_graph(column: &VectorColumn, params: HnswParams, view: &View, bytes: &[u
             parts.push((Part { batch, runs }, vectors));
         }
     }
-    Ok(Hnsw::load(column.space, params, bytes, &PartVectors(parts))?)
+    Ok(Hnsw::load(
+        column.space,
+        params,
+        bytes,
+        &PartVectors(parts),
+    )?)
 }
 
 /// The vectors of a view by row number.
@@ -191,11 +257,19 @@ struct PartVectors<'a>(Vec<(Part<'a>, Vectors<'a>)>);
 
 impl VectorSource for PartVectors<'_> {
     fn vector(&self, row: u64) -> Option<&[u8]> {
-        let at = self.0.partition_point(|(part, _)| part.runs[0].first_row <= row).checked_sub(1)?;
+        let at = self
+            .0
+            .partition_point(|(part, _)| part.runs[0].first_row <= row)
+            .checked_sub(1)?;
         let (part, vectors) = &self.0[at];
-        let run = part.runs.partition_point(|run| run.first_row <= row).checked_sub(1)?;
+        let run = part
+            .runs
+            .partition_point(|run| run.first_row <= row)
+            .checked_sub(1)?;
         let run = part.runs[run];
-        let offset = usize::try_from(row - run.first_row).ok().filter(|offset| *offset < run.len)?;
+        let offset = usize::try_from(row - run.first_row)
+            .ok()
+            .filter(|offset| *offset < run.len)?;
         vectors.row(run.start + offset)
     }
 }
@@ -203,13 +277,21 @@ impl VectorSource for PartVectors<'_> {
 /// Applies one record of the log if the checkpoint does not hold it already.
 fn replay(catalog: &Catalog, params: HnswParams, record: Record) -> Result<bool> {
     let index = record.index;
-    let newer = |number: u64| catalog.by_number(number).filter(|dataset| dataset.view().index < index);
+    let newer = |number: u64| {
+        catalog
+            .by_number(number)
+            .filter(|dataset| dataset.view().index < index)
+    };
     let schema_of = |number: u64| newer(number).map(|dataset| Arc::clone(&dataset.view().schema));
-    let Some(op) = Op::decode(index, record.kind, record.payload, schema_of)? else { return Ok(false) };
+    let Some(op) = Op::decode(index, record.kind, record.payload, schema_of)? else {
+        return Ok(false);
+    };
     let wanted = match &op {
         Op::Put { .. } => true,
         Op::DeleteRows { dataset, .. } => newer(*dataset).is_some(),
-        Op::Small(Small::DeleteIds { dataset, .. } | Small::Schema { dataset, .. }) => newer(*dataset).is_some(),
+        Op::Small(Small::DeleteIds { dataset, .. } | Small::Schema { dataset, .. }) => {
+            newer(*dataset).is_some()
+        }
         Op::Small(Small::CreateDataset { dataset, .. }) => {
             let wanted = index > catalog.index();
             if wanted {
@@ -240,7 +322,10 @@ fn next_file(disk: &dyn Disk, options: &Options) -> Result<u64> {
     }
     for folder in disk.list(&root)? {
         for file in disk.list(&root.join(folder))? {
-            let digits = file.split_once('-').and_then(|(_, rest)| rest.split_once('.')).map(|(digits, _)| digits);
+            let digits = file
+                .split_once('-')
+                .and_then(|(_, rest)| rest.split_once('.'))
+                .map(|(digits, _)| digits);
             if let Some(number) = digits.and_then(|digits| digits.parse::<u64>().ok()) {
                 next = next.max(number + 1);
             }

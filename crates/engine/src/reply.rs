@@ -62,14 +62,19 @@ impl SearchReply {
     /// # Errors
     /// If the id column is not of a type that ids have.
     pub fn ids(&self) -> Result<Vec<Id>> {
-        let column = self.batch.column_by_name("id").ok_or(crate::Error::NoIdColumn)?;
+        let column = self
+            .batch
+            .column_by_name("id")
+            .ok_or(crate::Error::NoIdColumn)?;
         (0..column.len()).map(|at| Id::of(column, at)).collect()
     }
 
     /// The scores of the rows, in order; higher is better.
     pub fn scores(&self) -> &[f32] {
         let column = self.batch.column_by_name("score");
-        column.and_then(|scores| scores.as_primitive_opt::<Float32Type>()).map_or(&[], |scores| scores.values())
+        column
+            .and_then(|scores| scores.as_primitive_opt::<Float32Type>())
+            .map_or(&[], |scores| scores.values())
     }
 }
 
@@ -83,7 +88,9 @@ impl Engine {
         let started = Instant::now();
         request.check()?;
         let view = dataset.view();
-        let column = view.schema.vector(&dataset.name, request.column.as_deref())?;
+        let column = view
+            .schema
+            .vector(&dataset.name, request.column.as_deref())?;
         let fields = reply_columns(&dataset, &view, request, &column.name)?;
         let index = dataset.index_of(&column.name);
         let searcher = Searcher {
@@ -98,11 +105,17 @@ impl Engine {
             deadline: request.timeout.map(|limit| (started + limit, limit)),
         };
         let planned = started.elapsed();
-        let found = request.vectors.iter().map(|vector| searcher.find(vector)).collect::<Result<Vec<_>>>()?;
+        let found = request
+            .vectors
+            .iter()
+            .map(|vector| searcher.find(vector))
+            .collect::<Result<Vec<_>>>()?;
         let mut info = summary(&found, request.k);
         info.plan_us = micros(planned);
         info.index_us = micros(started.elapsed() - planned);
-        let first_query = request.first_query.or((request.vectors.len() > 1).then_some(0));
+        let first_query = request
+            .first_query
+            .or((request.vectors.len() > 1).then_some(0));
         table(&searcher, &found, &fields, first_query, info, started)
     }
 
@@ -114,19 +127,31 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         let view = dataset.view();
         let column = view.schema.vector(&dataset.name, column)?;
-        let unknown = || crate::Error::IdNotFound { dataset: dataset.name.clone(), id: id.to_string() };
+        let unknown = || crate::Error::IdNotFound {
+            dataset: dataset.name.clone(),
+            id: id.to_string(),
+        };
         let row = dataset.find(id).ok_or_else(unknown)?;
         // The view is older than the id map; a row that came in between is as good as unknown to this call.
         let (batch, at) = view.locate(row).ok_or_else(unknown)?;
         let vectors = crate::vectors::Vectors::of(batch, column)?.ok_or_else(unknown)?;
         let mut values = vec![0.0; column.space.dim];
-        longbow_kernels::Kernels::get().decode(column.space.scalar, vectors.row(at).ok_or_else(unknown)?, &mut values);
+        longbow_kernels::Kernels::get().decode(
+            column.space.scalar,
+            vectors.row(at).ok_or_else(unknown)?,
+            &mut values,
+        );
         Ok(values)
     }
 }
 
 /// The columns to gather beside score and distance: the id, those asked for, and the vector if wanted.
-fn reply_columns(dataset: &Dataset, view: &View, request: &SearchRequest, vector: &str) -> Result<Vec<FieldRef>> {
+fn reply_columns(
+    dataset: &Dataset,
+    view: &View,
+    request: &SearchRequest,
+    vector: &str,
+) -> Result<Vec<FieldRef>> {
     let schema = &view.schema;
     let mut fields = vec![reply_field(&schema.arrow.fields()[schema.id])];
     let vector = request.include_vectors.then_some(vector);
@@ -145,7 +170,10 @@ fn summary(found: &[Found], k: usize) -> QueryInfo {
         asked: k * found.len(),
         strategy: found.first().map_or("none", |one| one.strategy.name()),
         rows_scanned: found.iter().map(|one| one.rows_scanned).sum(),
-        distance_computations: found.iter().map(|one| one.stats.distance_computations).sum(),
+        distance_computations: found
+            .iter()
+            .map(|one| one.stats.distance_computations)
+            .sum(),
         nodes_popped: found.iter().map(|one| one.stats.nodes_popped).sum(),
         short_because: found.iter().find_map(|one| one.short_because.clone()),
         ..QueryInfo::default()
@@ -163,14 +191,17 @@ fn table(
     let neighbors = || found.iter().flat_map(|one| one.neighbors.iter());
     let located = Located::new(searcher.view, neighbors().map(|neighbor| neighbor.row));
     let space = searcher.column.space;
-    let (distances, scores): (Vec<f32>, Vec<f32>) =
-        neighbors().map(|neighbor| space.to_distance_and_score(neighbor.distance)).unzip();
+    let (distances, scores): (Vec<f32>, Vec<f32>) = neighbors()
+        .map(|neighbor| space.to_distance_and_score(neighbor.distance))
+        .unzip();
     let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len() + 3);
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len() + 3);
     if let Some(first) = first_query {
         let of = |(query, one): (i32, &Found)| vec![query; one.neighbors.len()];
         fields.push(Arc::new(Field::new("query_index", DataType::Int32, false)));
-        arrays.push(Arc::new(Int32Array::from_iter_values((first..).zip(found).flat_map(of))));
+        arrays.push(Arc::new(Int32Array::from_iter_values(
+            (first..).zip(found).flat_map(of),
+        )));
     }
     let mut gathered = columns.iter();
     if let Some(id) = gathered.next() {
@@ -193,7 +224,10 @@ fn table(
     let json = serde_json::to_string(&info).unwrap_or_default();
     let metadata = HashMap::from([(QUERY_KEY.to_owned(), json)]);
     let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-    Ok(SearchReply { batch: RecordBatch::try_new(schema, arrays)?, info })
+    Ok(SearchReply {
+        batch: RecordBatch::try_new(schema, arrays)?,
+        info,
+    })
 }
 
 fn micros(time: std::time::Duration) -> u64 {

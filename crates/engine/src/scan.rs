@@ -79,19 +79,33 @@ impl Engine {
         let projection = match request.columns.as_slice() {
             [] => None,
             names => Some(
-                names.iter().map(|name| view.schema.column(&dataset.name, name)).collect::<Result<Vec<usize>>>()?,
+                names
+                    .iter()
+                    .map(|name| view.schema.column(&dataset.name, name))
+                    .collect::<Result<Vec<usize>>>()?,
             ),
         };
         let schema = match &projection {
             None => Arc::clone(arrow),
             Some(columns) => {
-                let fields = columns.iter().map(|at| Arc::clone(&arrow.fields()[*at])).collect::<Vec<_>>();
+                let fields = columns
+                    .iter()
+                    .map(|at| Arc::clone(&arrow.fields()[*at]))
+                    .collect::<Vec<_>>();
                 Arc::new(Schema::new_with_metadata(fields, arrow.metadata().clone()))
             }
         };
         let filter = Filter::bind(&dataset.name, &view.schema, &request.filters)?;
         let left = request.limit.unwrap_or(u64::MAX);
-        Ok(Scan { schema, projection, filter, skip: request.offset, left, next_row: 0, view })
+        Ok(Scan {
+            schema,
+            projection,
+            filter,
+            skip: request.offset,
+            left,
+            next_row: 0,
+            view,
+        })
     }
 }
 
@@ -121,7 +135,9 @@ impl Scan {
             let len = self.left.min(rows - self.skip) as usize;
             self.skip = 0;
             self.left -= len as u64;
-            return Ok(vec![Piece::Slice(self.record_batch(part.batch)?.slice(start, len))]);
+            return Ok(vec![Piece::Slice(
+                self.record_batch(part.batch)?.slice(start, len),
+            )]);
         };
         self.some(part.batch, keep)
     }
@@ -129,15 +145,24 @@ impl Scan {
     /// Which rows of a part are alive and pass the filter; `None` for all.
     fn wanted(&self, part: &Part<'_>) -> Result<Option<BooleanArray>> {
         let view = &self.view;
-        let untouched = part.runs.iter().all(|run| !view.dead.may_hold(run.first_row, run.len as u64));
-        let mask = self.filter.as_ref().map(|filter| filter.mask(part.batch)).transpose()?;
+        let untouched = part
+            .runs
+            .iter()
+            .all(|run| !view.dead.may_hold(run.first_row, run.len as u64));
+        let mask = self
+            .filter
+            .as_ref()
+            .map(|filter| filter.mask(part.batch))
+            .transpose()?;
         if untouched && mask.is_none() {
             return Ok(None);
         }
         let mut keep = BooleanBufferBuilder::new(part.batch.rows());
         for run in &part.runs {
             for offset in 0..run.len {
-                let passes = mask.as_ref().is_none_or(|mask| mask.value(run.start + offset));
+                let passes = mask
+                    .as_ref()
+                    .is_none_or(|mask| mask.value(run.start + offset));
                 keep.append(passes && view.is_visible(run.first_row + offset as u64));
             }
         }
@@ -148,7 +173,11 @@ impl Scan {
     fn whole(&self, batch: &Batch) -> Result<Piece> {
         if self.projection.is_none() && self.view.schema.same_columns(&batch.schema()) {
             let (header, body) = (batch.header().clone(), batch.body().clone());
-            return Ok(Piece::Kept { header, body, rows: batch.rows() });
+            return Ok(Piece::Kept {
+                header,
+                body,
+                rows: batch.rows(),
+            });
         }
         Ok(Piece::Slice(self.record_batch(batch)?))
     }
@@ -173,14 +202,20 @@ impl Scan {
         let all = self.record_batch(batch)?;
         // A message costs about as much as copying some hundred rows.
         if kept / runs.len() >= 256 {
-            return Ok(runs.iter().map(|(start, len)| Piece::Slice(all.slice(*start, *len))).collect());
+            return Ok(runs
+                .iter()
+                .map(|(start, len)| Piece::Slice(all.slice(*start, *len)))
+                .collect());
         }
         let mut picked = BooleanBufferBuilder::new(batch.rows());
         picked.append_n(batch.rows(), false);
         for (start, len) in runs {
             (start..start + len).for_each(|at| picked.set_bit(at, true));
         }
-        Ok(vec![Piece::Picked(filter_record_batch(&all, &BooleanArray::from(picked.finish()))?)])
+        Ok(vec![Piece::Picked(filter_record_batch(
+            &all,
+            &BooleanArray::from(picked.finish()),
+        )?)])
     }
 
     /// A view of the batch with this scan's columns.
@@ -193,7 +228,10 @@ impl Scan {
             &full
         };
         let narrow = batch.record_batch(self.projection.as_deref())?;
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), narrow.columns().to_vec())?)
+        Ok(RecordBatch::try_new(
+            Arc::clone(&self.schema),
+            narrow.columns().to_vec(),
+        )?)
     }
 }
 

@@ -55,14 +55,21 @@ impl DatasetSchema {
         let mut seen = HashSet::new();
         for field in arrow.fields() {
             if !seen.insert(field.name()) {
-                return Err(Error::DuplicateColumn { column: field.name().clone() });
+                return Err(Error::DuplicateColumn {
+                    column: field.name().clone(),
+                });
             }
         }
         let id = arrow.index_of("id").map_err(|_| Error::NoIdColumn)?;
         let id_type = arrow.field(id).data_type();
-        let is_text = matches!(id_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+        let is_text = matches!(
+            id_type,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View
+        );
         if !id_type.is_integer() && !is_text {
-            return Err(Error::BadIdType { got: id_type.to_string() });
+            return Err(Error::BadIdType {
+                got: id_type.to_string(),
+            });
         }
         let metric = metric_of(arrow)?.unwrap_or(Metric::Euclidean);
         let mut vectors = Vec::new();
@@ -74,7 +81,13 @@ impl DatasetSchema {
         if vectors.is_empty() {
             return Err(Error::NoVectorColumn);
         }
-        Ok(Arc::new(DatasetSchema { arrow: Arc::clone(arrow), version, metric, id, vectors }))
+        Ok(Arc::new(DatasetSchema {
+            arrow: Arc::clone(arrow),
+            version,
+            metric,
+            id,
+            vectors,
+        }))
     }
 
     /// The vector column to search: the one named, or `vector`, or the only one, or the first.
@@ -83,14 +96,27 @@ impl DatasetSchema {
     /// If the name is unknown or is not a vector column.
     pub fn vector(&self, dataset: &str, name: Option<&str>) -> Result<&VectorColumn> {
         let Some(name) = name else {
-            return Ok(self.vectors.iter().find(|column| column.name == "vector").unwrap_or(&self.vectors[0]));
+            return Ok(self
+                .vectors
+                .iter()
+                .find(|column| column.name == "vector")
+                .unwrap_or(&self.vectors[0]));
         };
         if let Some(column) = self.vectors.iter().find(|column| column.name == name) {
             return Ok(column);
         }
         self.column(dataset, name)?;
-        let have = self.vectors.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ");
-        Err(Error::NotAVectorColumn { dataset: dataset.into(), column: name.into(), have })
+        let have = self
+            .vectors
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect::<Vec<_>>()
+            .join(", ");
+        Err(Error::NotAVectorColumn {
+            dataset: dataset.into(),
+            column: name.into(),
+            have,
+        })
     }
 
     /// Position of a column by name.
@@ -99,8 +125,17 @@ impl DatasetSchema {
     /// If there is none; the error lists those that exist.
     pub fn column(&self, dataset: &str, name: &str) -> Result<usize> {
         self.arrow.index_of(name).map_err(|_| {
-            let have = self.arrow.fields().iter().map(|field| field.name().as_str()).collect::<Vec<_>>();
-            Error::ColumnNotFound { dataset: dataset.into(), column: name.into(), have: have.join(", ") }
+            let have = self
+                .arrow
+                .fields()
+                .iter()
+                .map(|field| field.name().as_str())
+                .collect::<Vec<_>>();
+            Error::ColumnNotFound {
+                dataset: dataset.into(),
+                column: name.into(),
+                have: have.join(", "),
+            }
         })
     }
 
@@ -147,7 +182,10 @@ impl DatasetSchema {
         }
         for column in &self.vectors {
             if incoming.index_of(&column.name).is_err() {
-                return Err(Error::ColumnMissing { dataset: dataset.into(), column: column.name.clone() });
+                return Err(Error::ColumnMissing {
+                    dataset: dataset.into(),
+                    column: column.name.clone(),
+                });
             }
         }
         if added.is_empty() {
@@ -156,14 +194,19 @@ impl DatasetSchema {
         let mut fields = self.arrow.fields().to_vec();
         fields.extend(added);
         let grown = Schema::new_with_metadata(fields, self.arrow.metadata().clone());
-        Ok(Some(DatasetSchema::new(&Arc::new(grown), self.version + 1)?))
+        Ok(Some(DatasetSchema::new(
+            &Arc::new(grown),
+            self.version + 1,
+        )?))
     }
 }
 
 /// Type equality that ignores what does not change the bytes: names and nullability of a vector's elements.
 fn same_type(a: &DataType, b: &DataType) -> bool {
     match (a, b) {
-        (DataType::FixedSizeList(x, n), DataType::FixedSizeList(y, m)) => n == m && x.data_type() == y.data_type(),
+        (DataType::FixedSizeList(x, n), DataType::FixedSizeList(y, m)) => {
+            n == m && x.data_type() == y.data_type()
+        }
         _ => a.equals_datatype(b),
     }
 }
@@ -174,18 +217,24 @@ pub fn stored_schema(incoming: &Schema) -> Schema {
     let plain = |field: &Arc<Field>| {
         let data_type = match field.data_type() {
             DataType::Dictionary(_, values) => values.as_ref().clone(),
-            DataType::FixedSizeList(item, size) => {
-                DataType::FixedSizeList(Arc::new(Field::new("item", item.data_type().clone(), true)), *size)
-            }
+            DataType::FixedSizeList(item, size) => DataType::FixedSizeList(
+                Arc::new(Field::new("item", item.data_type().clone(), true)),
+                *size,
+            ),
             other => other.clone(),
         };
         Field::new(field.name(), data_type, true).with_metadata(field.metadata().clone())
     };
-    Schema::new_with_metadata(incoming.fields().iter().map(plain).collect::<Vec<_>>(), incoming.metadata().clone())
+    Schema::new_with_metadata(
+        incoming.fields().iter().map(plain).collect::<Vec<_>>(),
+        incoming.metadata().clone(),
+    )
 }
 
 fn vector_column(index: usize, field: &Field, metric: Metric) -> Result<Option<VectorColumn>> {
-    let DataType::FixedSizeList(item, dim) = field.data_type() else { return Ok(None) };
+    let DataType::FixedSizeList(item, dim) = field.data_type() else {
+        return Ok(None);
+    };
     let element = item.data_type();
     let native = match element {
         DataType::Float32 => Some(Scalar::F32),
@@ -197,19 +246,29 @@ fn vector_column(index: usize, field: &Field, metric: Metric) -> Result<Option<V
     };
     let size = usize::try_from(*dim).unwrap_or(0);
     if size == 0 || size > MAX_DIM {
-        return Err(Error::BadDimension { column: field.name().clone(), dim: i64::from(*dim), max: MAX_DIM });
+        return Err(Error::BadDimension {
+            column: field.name().clone(),
+            dim: i64::from(*dim),
+            max: MAX_DIM,
+        });
     }
     Ok(Some(VectorColumn {
         index,
         name: field.name().clone(),
         element: element.clone(),
-        space: Space { scalar: native.unwrap_or(Scalar::F32), metric, dim: size },
+        space: Space {
+            scalar: native.unwrap_or(Scalar::F32),
+            metric,
+            dim: size,
+        },
         native: native.is_some(),
     }))
 }
 
 fn metric_of(schema: &Schema) -> Result<Option<Metric>> {
-    let Some(name) = schema.metadata().get(METRIC_KEY) else { return Ok(None) };
+    let Some(name) = schema.metadata().get(METRIC_KEY) else {
+        return Ok(None);
+    };
     match name.to_ascii_lowercase().as_str() {
         "euclidean" | "l2" => Ok(Some(Metric::Euclidean)),
         "cosine" => Ok(Some(Metric::Cosine)),

@@ -73,7 +73,10 @@ impl SearchRequest {
     /// If a number is out of its range or there is no vector.
     pub fn check(&self) -> Result<()> {
         if self.k == 0 || self.k > MAX_K {
-            return Err(Error::BadK { got: self.k as i64, max: MAX_K });
+            return Err(Error::BadK {
+                got: self.k as i64,
+                max: MAX_K,
+            });
         }
         if self.vectors.is_empty() {
             return Err(Error::NoQueryVector);
@@ -81,12 +84,20 @@ impl SearchRequest {
         if let Some(ef) = self.ef
             && (ef == 0 || ef > MAX_EF)
         {
-            return Err(Error::BadValue { field: "ef", got: ef.to_string(), expected: "1 to 65536" });
+            return Err(Error::BadValue {
+                field: "ef",
+                got: ef.to_string(),
+                expected: "1 to 65536",
+            });
         }
         if let Some(distance) = self.max_distance
             && distance.is_nan()
         {
-            return Err(Error::BadValue { field: "max_distance", got: distance.to_string(), expected: "a number" });
+            return Err(Error::BadValue {
+                field: "max_distance",
+                got: distance.to_string(),
+                expected: "a number",
+            });
         }
         Ok(())
     }
@@ -163,7 +174,8 @@ impl Searcher<'_> {
             Strategy::Graph | Strategy::GraphFiltered => self.walk(&query, &mut found)?,
             _ => self.scan(&query, 0, &mut found)?,
         }
-        if found.neighbors.len() < self.wanted() && matches!(found.strategy, Strategy::Graph | Strategy::GraphFiltered)
+        if found.neighbors.len() < self.wanted()
+            && matches!(found.strategy, Strategy::Graph | Strategy::GraphFiltered)
         {
             // The graph ran out of reachable rows before it ran out of rows. Only a scan knows them all.
             found.strategy = Strategy::GraphThenExact;
@@ -178,10 +190,17 @@ impl Searcher<'_> {
         let column = &self.column.name;
         if vector.len() != self.column.space.dim {
             let expected = self.column.space.dim;
-            return Err(Error::QueryDimension { column: column.clone(), expected, got: vector.len() });
+            return Err(Error::QueryDimension {
+                column: column.clone(),
+                expected,
+                got: vector.len(),
+            });
         }
         if let Some(position) = vector.iter().position(|value| !value.is_finite()) {
-            return Err(Error::QueryNotFinite { column: column.clone(), position });
+            return Err(Error::QueryNotFinite {
+                column: column.clone(),
+                position,
+            });
         }
         Ok(Query::new(self.column.space, vector)?)
     }
@@ -192,7 +211,9 @@ impl Searcher<'_> {
             (true, None) => Strategy::Exact,
             (true, Some(_)) => Strategy::ExactFiltered,
             (false, None) => Strategy::Graph,
-            (false, Some(rows)) if rows <= SCAN_ROWS || (rows as f64) < self.view.live as f64 * SCAN_SHARE => {
+            (false, Some(rows))
+                if rows <= SCAN_ROWS || (rows as f64) < self.view.live as f64 * SCAN_SHARE =>
+            {
                 Strategy::ExactFiltered
             }
             (false, Some(_)) => Strategy::GraphFiltered,
@@ -201,7 +222,10 @@ impl Searcher<'_> {
 
     /// How many neighbours there can be.
     fn wanted(&self) -> usize {
-        let rows = self.matching.as_ref().map_or(self.view.live, RoaringTreemap::len);
+        let rows = self
+            .matching
+            .as_ref()
+            .map_or(self.view.live, RoaringTreemap::len);
         self.k.min(usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
@@ -214,12 +238,20 @@ impl Searcher<'_> {
 
     /// Walks the graph and scans the rows that are not yet in it.
     fn walk(&self, query: &Query, found: &mut Found) -> Result<()> {
-        let Some(index) = self.index else { return Ok(()) };
+        let Some(index) = self.index else {
+            return Ok(());
+        };
         // In this order: rows below the watermark are in a graph that is loaded after it.
         let watermark = index.watermark();
         let graph = index.graph();
         let wanted = |row: u64| row < watermark && self.is_wanted(row);
-        let from_graph = graph.search(query, self.k, self.ef.max(self.k), &wanted, &mut found.stats);
+        let from_graph = graph.search(
+            query,
+            self.k,
+            self.ef.max(self.k),
+            &wanted,
+            &mut found.stats,
+        );
         self.check_deadline()?;
         if watermark >= self.view.next_row {
             found.neighbors = from_graph;
@@ -227,7 +259,10 @@ impl Searcher<'_> {
         }
         self.scan(query, watermark, found)?;
         let mut top = TopK::new(self.k);
-        for neighbor in from_graph.into_iter().chain(std::mem::take(&mut found.neighbors)) {
+        for neighbor in from_graph
+            .into_iter()
+            .chain(std::mem::take(&mut found.neighbors))
+        {
             top.push(neighbor);
         }
         found.neighbors = top.into_sorted();
@@ -240,7 +275,9 @@ impl Searcher<'_> {
         let mut matching = self.matching.as_ref().map(|rows| rows.iter().peekable());
         for part in self.view.parts(from) {
             self.check_deadline()?;
-            let Some(vectors) = Vectors::of(part.batch, self.column)? else { continue };
+            let Some(vectors) = Vectors::of(part.batch, self.column)? else {
+                continue;
+            };
             for run in &part.runs {
                 if let Some(rows) = &mut matching {
                     let end = run.first_row + run.len as u64;
@@ -249,7 +286,9 @@ impl Searcher<'_> {
                             continue;
                         }
                         let at = run.start + (row - run.first_row) as usize;
-                        let Some(vector) = vectors.row(at) else { continue };
+                        let Some(vector) = vectors.row(at) else {
+                            continue;
+                        };
                         flat::scan(query, row, vector, &|_| true, &mut top, &mut found.stats);
                         found.rows_scanned += 1;
                     }
@@ -257,10 +296,20 @@ impl Searcher<'_> {
                 }
                 let visible = |row: u64| {
                     self.view.is_visible(row)
-                        && (vectors.is_dense() || vectors.row(run.start + (row - run.first_row) as usize).is_some())
+                        && (vectors.is_dense()
+                            || vectors
+                                .row(run.start + (row - run.first_row) as usize)
+                                .is_some())
                 };
                 let bytes = vectors.rows(run.start, run.len);
-                flat::scan(query, run.first_row, bytes, &visible, &mut top, &mut found.stats);
+                flat::scan(
+                    query,
+                    run.first_row,
+                    bytes,
+                    &visible,
+                    &mut top,
+                    &mut found.stats,
+                );
                 found.rows_scanned += run.len as u64;
             }
         }
@@ -273,16 +322,25 @@ impl Searcher<'_> {
         let before = found.neighbors.len();
         if let Some(max) = self.max_distance {
             let space = self.column.space;
-            found.neighbors.retain(|neighbor| space.to_distance_and_score(neighbor.distance).0 <= max);
+            found
+                .neighbors
+                .retain(|neighbor| space.to_distance_and_score(neighbor.distance).0 <= max);
         }
         let got = found.neighbors.len();
         if got >= self.k {
             return;
         }
         let why = match (self.max_distance, &self.matching) {
-            (Some(max), _) if got < before => format!("only {got} of the nearest {before} rows are within {max}"),
-            (_, Some(rows)) => format!("{} of {} rows match the filter", rows.len(), self.view.live),
-            _ => format!("the dataset holds {} rows with a vector in '{}'", before, self.column.name),
+            (Some(max), _) if got < before => {
+                format!("only {got} of the nearest {before} rows are within {max}")
+            }
+            (_, Some(rows)) => {
+                format!("{} of {} rows match the filter", rows.len(), self.view.live)
+            }
+            _ => format!(
+                "the dataset holds {} rows with a vector in '{}'",
+                before, self.column.name
+            ),
         };
         found.short_because = Some(why);
     }
@@ -296,7 +354,11 @@ impl Searcher<'_> {
 }
 
 /// The rows that pass a filter, or `None` without one.
-pub(crate) fn matching(dataset: &str, view: &View, conditions: &[Condition]) -> Result<Option<RoaringTreemap>> {
+pub(crate) fn matching(
+    dataset: &str,
+    view: &View,
+    conditions: &[Condition],
+) -> Result<Option<RoaringTreemap>> {
     match Filter::bind(dataset, &view.schema, conditions)? {
         None => Ok(None),
         Some(filter) => filter.rows(view).map(Some),

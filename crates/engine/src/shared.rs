@@ -76,14 +76,24 @@ impl Shared {
             return Err(Error::Stopped("it is shutting down".into()));
         }
         let (kind, payload) = op.encode()?;
-        let entry = Entry { shard: shard_of(&op), term: 0, kind, payload };
+        let entry = Entry {
+            shard: shard_of(&op),
+            term: 0,
+            kind,
+            payload,
+        };
         let (reply, answer) = oneshot::channel();
         let to_applier = self.to_applier.clone();
         self.log.append(
             entry,
             Box::new(move |ack| match ack {
                 Ok(ack) => {
-                    let committed = Committed { index: ack.index, durable: ack.durable, op, reply };
+                    let committed = Committed {
+                        index: ack.index,
+                        durable: ack.durable,
+                        op,
+                        reply,
+                    };
                     // The applier outlives the log, so this arrives; at shutdown the log is drained first.
                     let _ = to_applier.send(committed);
                 }

@@ -48,19 +48,29 @@ impl Tail {
 
     /// All batches, in order of rows.
     pub fn iter(&self) -> impl Iterator<Item = &TailBatch> {
-        self.full.iter().flat_map(|chunk| chunk.iter()).chain(self.open.iter())
+        self.full
+            .iter()
+            .flat_map(|chunk| chunk.iter())
+            .chain(self.open.iter())
     }
 
     /// The batches that hold rows from `row` on.
     pub fn from_row(&self, row: u64) -> impl Iterator<Item = &TailBatch> {
-        let start = self.full.partition_point(|chunk| chunk.last().is_none_or(|last| last.end() <= row));
-        let rest = self.full[start..].iter().flat_map(|chunk| chunk.iter()).chain(self.open.iter());
+        let start = self
+            .full
+            .partition_point(|chunk| chunk.last().is_none_or(|last| last.end() <= row));
+        let rest = self.full[start..]
+            .iter()
+            .flat_map(|chunk| chunk.iter())
+            .chain(self.open.iter());
         rest.skip_while(move |batch| batch.end() <= row)
     }
 
     /// The batch that holds `row`.
     pub fn find(&self, row: u64) -> Option<&TailBatch> {
-        self.from_row(row).next().filter(|batch| batch.first_row <= row)
+        self.from_row(row)
+            .next()
+            .filter(|batch| batch.first_row <= row)
     }
 
     /// Bytes of all batches.
@@ -80,7 +90,9 @@ impl Tail {
 
     /// The last batch.
     pub fn last(&self) -> Option<&TailBatch> {
-        self.open.last().or_else(|| self.full.last().and_then(|chunk| chunk.last()))
+        self.open
+            .last()
+            .or_else(|| self.full.last().and_then(|chunk| chunk.last()))
     }
 
     /// The list without the batches that end at or before `row`: they were sealed into segments.

@@ -23,7 +23,13 @@ pub(crate) fn vacuum(dataset: &Dataset, params: HnswParams) -> Result<()> {
         let dead = (index.graph().len() as u64).saturating_sub(live);
         if dead > DEAD_ROWS && dead as f64 > live as f64 * DEAD_SHARE {
             rebuild(dataset, index, params)?;
-            tracing::info!(dataset = dataset.name, column = index.column, dead, live, "graph rebuilt");
+            tracing::info!(
+                dataset = dataset.name,
+                column = index.column,
+                dead,
+                live,
+                "graph rebuilt"
+            );
         }
     }
     Ok(())

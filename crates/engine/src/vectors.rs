@@ -27,7 +27,9 @@ impl<'a> Vectors<'a> {
     /// # Errors
     /// If the batch's bytes are not what its schema says.
     pub fn of(batch: &'a Batch, column: &VectorColumn) -> Result<Option<Self>> {
-        let Some(at) = batch.schema().index_of(&column.name).ok() else { return Ok(None) };
+        let Some(at) = batch.schema().index_of(&column.name).ok() else {
+            return Ok(None);
+        };
         let nulls = match batch.null_count(at) {
             0 => None,
             count if count == batch.rows() => return Ok(None),
@@ -38,13 +40,26 @@ impl<'a> Vectors<'a> {
         } else {
             Cow::Owned(cast_to_f32(batch, at)?)
         };
-        let stride = column.space.dim * if column.native { column.space.scalar.size() } else { Scalar::F32.size() };
-        Ok(Some(Vectors { bytes, nulls, stride }))
+        let stride = column.space.dim
+            * if column.native {
+                column.space.scalar.size()
+            } else {
+                Scalar::F32.size()
+            };
+        Ok(Some(Vectors {
+            bytes,
+            nulls,
+            stride,
+        }))
     }
 
     /// The vector of row `index` of the batch, or `None` if it is null.
     pub fn row(&self, index: usize) -> Option<&[u8]> {
-        if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(index)) {
+        if self
+            .nulls
+            .as_ref()
+            .is_some_and(|nulls| nulls.is_null(index))
+        {
             return None;
         }
         Some(&self.bytes[index * self.stride..(index + 1) * self.stride])
@@ -64,11 +79,6 @@ impl<'a> Vectors<'a> {
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
-
-    /// Bytes of one vector.
-    pub fn stride(&self) -> usize {
-        self.stride
-    }
 }
 
 fn cast_to_f32(batch: &Batch, at: usize) -> Result<Vec<u8>> {
@@ -76,5 +86,8 @@ fn cast_to_f32(batch: &Batch, at: usize) -> Result<Vec<u8>> {
     let values = array.as_fixed_size_list().values();
     let floats = arrow_cast::cast(values, &DataType::Float32)?;
     let floats = floats.as_primitive::<Float32Type>().values();
-    Ok(floats.iter().flat_map(|value| value.to_le_bytes()).collect())
+    Ok(floats
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect())
 }

@@ -66,7 +66,9 @@ impl View {
         if let Some(found) = self.tail.find(row) {
             return Some((&found.batch, (row - found.first_row) as usize));
         }
-        let at = self.segments.partition_point(|segment| segment.last_row() < row);
+        let at = self
+            .segments
+            .partition_point(|segment| segment.last_row() < row);
         let segment = self.segments.get(at)?;
         let (batch, index) = segment.locate(row)?;
         Some((&segment.batches()[batch], index))
@@ -74,23 +76,50 @@ impl View {
 
     /// All batches that hold rows from `from` on, in order of rows; of the first one, only the rows from `from` on.
     pub fn parts(&self, from: u64) -> impl Iterator<Item = Part<'_>> {
-        let first = self.segments.partition_point(|segment| segment.last_row() < from);
+        let first = self
+            .segments
+            .partition_point(|segment| segment.last_row() < from);
         let sealed = self.segments[first..].iter().flat_map(move |segment| {
-            segment.batches().iter().enumerate().map(move |(index, batch)| {
-                let runs = segment.row_ranges(index).map(|(first_row, start, len)| Run { first_row, start, len });
-                Part { batch, runs: runs.filter_map(|run| run.starting_at(from)).collect() }
-            })
+            segment
+                .batches()
+                .iter()
+                .enumerate()
+                .map(move |(index, batch)| {
+                    let runs = segment
+                        .row_ranges(index)
+                        .map(|(first_row, start, len)| Run {
+                            first_row,
+                            start,
+                            len,
+                        });
+                    Part {
+                        batch,
+                        runs: runs.filter_map(|run| run.starting_at(from)).collect(),
+                    }
+                })
         });
         let fresh = self.tail.from_row(from).map(move |held| {
-            let run = Run { first_row: held.first_row, start: 0, len: held.batch.rows() };
-            Part { batch: &held.batch, runs: run.starting_at(from).into_iter().collect() }
+            let run = Run {
+                first_row: held.first_row,
+                start: 0,
+                len: held.batch.rows(),
+            };
+            Part {
+                batch: &held.batch,
+                runs: run.starting_at(from).into_iter().collect(),
+            }
         });
         sealed.chain(fresh).filter(|part| !part.runs.is_empty())
     }
 
     /// Bytes of all batches, dead rows included.
     pub fn bytes(&self) -> u64 {
-        let sealed: u64 = self.segments.iter().flat_map(|s| s.batches()).map(Batch::bytes).sum();
+        let sealed: u64 = self
+            .segments
+            .iter()
+            .flat_map(|s| s.batches())
+            .map(Batch::bytes)
+            .sum();
         sealed + self.tail.bytes()
     }
 }

@@ -17,21 +17,53 @@ use crate::ticket::{FilterObject, SearchObject, conditions};
 
 /// Every action: its name, where it is served, and what it does.
 pub(crate) const ACTIONS: &[(&str, Option<Role>, &str)] = &[
-    ("cluster-status", None, "the members of the cluster; this node alone"),
+    (
+        "cluster-status",
+        None,
+        "the members of the cluster; this node alone",
+    ),
     ("MeshIdentity", Some(Role::Meta), "this node as a member"),
     ("MeshStatus", Some(Role::Meta), "the list of members"),
-    ("DiscoveryStatus", Some(Role::Meta), "how members are found, and the peers"),
-    ("check_readiness", None, "READY when all rows are indexed, BUSY while they are not, NOT_FOUND"),
-    ("VectorSearch", None, "a search; one Arrow IPC stream a query"),
-    ("VectorSearchByID", None, "the neighbours of a stored row, itself among them"),
+    (
+        "DiscoveryStatus",
+        Some(Role::Meta),
+        "how members are found, and the peers",
+    ),
+    (
+        "check_readiness",
+        None,
+        "READY when all rows are indexed, BUSY while they are not, NOT_FOUND",
+    ),
+    (
+        "VectorSearch",
+        None,
+        "a search; one Arrow IPC stream a query",
+    ),
+    (
+        "VectorSearchByID",
+        None,
+        "the neighbours of a stored row, itself among them",
+    ),
     ("delete", None, "deletes rows by id, ids or filters"),
     ("Delete", None, "as delete"),
     ("delete-dataset", None, "drops a dataset"),
     ("CreateNamespace", Some(Role::Meta), "creates a namespace"),
-    ("DeleteNamespace", Some(Role::Meta), "deletes an empty namespace, or a dataset"),
+    (
+        "DeleteNamespace",
+        Some(Role::Meta),
+        "deletes an empty namespace, or a dataset",
+    ),
     ("ListNamespaces", Some(Role::Meta), "the namespaces"),
-    ("GetTotalNamespaceCount", Some(Role::Meta), "how many namespaces there are"),
-    ("GetNamespaceDatasetCount", Some(Role::Meta), "how many datasets a namespace holds"),
+    (
+        "GetTotalNamespaceCount",
+        Some(Role::Meta),
+        "how many namespaces there are",
+    ),
+    (
+        "GetNamespaceDatasetCount",
+        Some(Role::Meta),
+        "how many datasets a namespace holds",
+    ),
     ("ForceSnapshot", None, "makes a checkpoint now"),
 ];
 
@@ -45,8 +77,15 @@ const MISSING: &[(&str, &str)] = &[
 
 /// The actions that a server offers.
 pub(crate) fn list(role: Role) -> Vec<ActionType> {
-    let served = ACTIONS.iter().filter(|(_, only, _)| only.is_none_or(|only| only == role));
-    served.map(|(name, _, what)| ActionType { r#type: (*name).into(), description: (*what).into() }).collect()
+    let served = ACTIONS
+        .iter()
+        .filter(|(_, only, _)| only.is_none_or(|only| only == role));
+    served
+        .map(|(name, _, what)| ActionType {
+            r#type: (*name).into(),
+            description: (*what).into(),
+        })
+        .collect()
 }
 
 /// Carries out an action.
@@ -59,7 +98,11 @@ pub(crate) fn run(context: &Shared, role: Role, action: &Action) -> Result<Vec<B
         return Err(unimplemented(what));
     }
     let Some((_, only, _)) = ACTIONS.iter().find(|(known, ..)| *known == name) else {
-        let known = ACTIONS.iter().map(|(known, ..)| *known).collect::<Vec<_>>().join(", ");
+        let known = ACTIONS
+            .iter()
+            .map(|(known, ..)| *known)
+            .collect::<Vec<_>>()
+            .join(", ");
         let text = format!("there is no action '{name}'; known are {known}");
         return Err(status(Code::Unimplemented, "unknown_action", &text));
     };
@@ -85,7 +128,9 @@ fn answer(context: &Shared, name: &str, body: &[u8]) -> Result<Value, Status> {
     let engine = &context.engine;
     let refused = |error: longbow_engine::Error| of(&error);
     Ok(match name {
-        "cluster-status" => json!({"self": member(context), "members": [member(context)], "count": 1}),
+        "cluster-status" => {
+            json!({"self": member(context), "members": [member(context)], "count": 1})
+        }
         "MeshIdentity" => member(context),
         "MeshStatus" => json!([member(context)]),
         "DiscoveryStatus" => json!({"provider": "none", "peers": []}),
@@ -141,7 +186,12 @@ fn optional_dataset(body: &[u8]) -> Result<Option<String>, Status> {
 }
 
 fn required(value: Option<String>, key: &str) -> Result<String, Status> {
-    value.ok_or_else(|| invalid("missing_key", &format!("the action's body has no '{key}'; add it")))
+    value.ok_or_else(|| {
+        invalid(
+            "missing_key",
+            &format!("the action's body has no '{key}'; add it"),
+        )
+    })
 }
 
 fn readiness(engine: &Engine, dataset: Option<&str>) -> Value {
@@ -154,7 +204,9 @@ fn readiness(engine: &Engine, dataset: Option<&str>) -> Value {
     };
     let waiting: u64 = datasets.iter().map(|dataset| dataset.unindexed()).sum();
     let rows: u64 = datasets.iter().map(|dataset| dataset.view().live).sum();
-    let indexes = datasets.iter().flat_map(|dataset| dataset.indexes().iter().cloned().collect::<Vec<_>>());
+    let indexes = datasets
+        .iter()
+        .flat_map(|dataset| dataset.indexes().iter().cloned().collect::<Vec<_>>());
     let index_len: u64 = indexes.map(|index| index.graph().len() as u64).sum();
     if waiting == 0 {
         return json!({"status": "READY", "index_len": index_len, "rows": rows});
@@ -168,7 +220,10 @@ fn search(engine: &Engine, body: &[u8]) -> Result<Vec<Bytes>, Status> {
     let mut streams = Vec::with_capacity(request.vectors.len());
     for vector in &request.vectors {
         let started = std::time::Instant::now();
-        let one = longbow_engine::SearchRequest { vectors: vec![vector.clone()], ..request.clone() };
+        let one = longbow_engine::SearchRequest {
+            vectors: vec![vector.clone()],
+            ..request.clone()
+        };
         let found = engine.search(&dataset, &one).map_err(|error| of(&error))?;
         observe_search(&found, started);
         let mut stream = Vec::new();
@@ -192,12 +247,23 @@ fn by_id(engine: &Engine, body: &[u8]) -> Result<Value, Status> {
     let asked: ById = read(body, &["dataset", "id", "k"])?;
     let k = asked.k.unwrap_or(10);
     let refused = |error: longbow_engine::Error| of(&error);
-    let k = usize::try_from(k)
-        .map_err(|_| of(&longbow_engine::Error::BadK { got: k, max: longbow_engine::MAX_K }))?;
-    let vector = engine.vector_of(&asked.dataset, &asked.id, None).map_err(refused)?;
+    let k = usize::try_from(k).map_err(|_| {
+        of(&longbow_engine::Error::BadK {
+            got: k,
+            max: longbow_engine::MAX_K,
+        })
+    })?;
+    let vector = engine
+        .vector_of(&asked.dataset, &asked.id, None)
+        .map_err(refused)?;
     let request = longbow_engine::SearchRequest::nearest(vector, k);
     let found = engine.search(&asked.dataset, &request).map_err(refused)?;
-    let ids: Vec<Value> = found.ids().map_err(refused)?.into_iter().map(|id| json!(id)).collect();
+    let ids: Vec<Value> = found
+        .ids()
+        .map_err(refused)?
+        .into_iter()
+        .map(|id| json!(id))
+        .collect();
     Ok(json!({"ids": ids, "scores": found.scores()}))
 }
 
@@ -243,11 +309,18 @@ fn delete_namespace(engine: &Engine, named: Named) -> Result<Value, Status> {
     match (named.dataset, named.name) {
         (Some(dataset), _) => blocking(|| engine.drop_dataset(&dataset)).map_err(refused)?,
         // Clients call a dataset a namespace here; a name that is only a dataset's means that.
-        (None, Some(name)) if is_dataset(&name) && !engine.catalog().namespaces().contains(&name) => {
+        (None, Some(name))
+            if is_dataset(&name) && !engine.catalog().namespaces().contains(&name) =>
+        {
             blocking(|| engine.drop_dataset(&name)).map_err(refused)?
         }
         (None, Some(name)) => blocking(|| engine.delete_namespace(&name)).map_err(refused)?,
-        (None, None) => return Err(invalid("missing_key", "the action's body has no 'name'; add it")),
+        (None, None) => {
+            return Err(invalid(
+                "missing_key",
+                "the action's body has no 'name'; add it",
+            ));
+        }
     };
     Ok(json!({"status": "deleted"}))
 }

@@ -25,7 +25,8 @@ pub(crate) fn batch(batch: &RecordBatch) -> Result<FlightData, Status> {
         &IpcWriteOptions::default(),
         &mut IpcWriteContext::default(),
     );
-    let (_, encoded) = encoded.map_err(|error| status(Code::Internal, "encode", &error.to_string()))?;
+    let (_, encoded) =
+        encoded.map_err(|error| status(Code::Internal, "encode", &error.to_string()))?;
     Ok(encoded.into())
 }
 

@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An address cannot be listened on.
-    #[error("port_in_use: cannot listen on {address} ({option}): {source}; stop what listens there or set {option}")]
+    #[error(
+        "port_in_use: cannot listen on {address} ({option}): {source}; stop what listens there or set {option}"
+    )]
     Bind {
         /// The address.
         address: SocketAddr,
@@ -16,7 +18,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The engine refused.
-    #[error("{}: {0}", .0.code())]
+    #[error("{code}: {0}", code = .0.code())]
     Engine(#[from] longbow_engine::Error),
     /// A server ended by itself.
     #[error("transport: {0}")]
@@ -25,6 +27,8 @@ pub enum Error {
     #[error("http: {0}")]
     Http(#[from] std::io::Error),
     /// A thread of the engine panicked.
-    #[error("panicked: opening or closing the engine panicked; this is a bug, the log above tells where")]
+    #[error(
+        "panicked: opening or closing the engine panicked; this is a bug, the log above tells where"
+    )]
     Panicked,
 }

@@ -29,7 +29,10 @@ const AHEAD: usize = 8;
 type Answers = mpsc::Sender<Result<FlightData, Status>>;
 
 /// Takes the stream in a task of its own and gives its answers.
-pub(crate) fn start(context: Shared, messages: Streaming<FlightData>) -> mpsc::Receiver<Result<FlightData, Status>> {
+pub(crate) fn start(
+    context: Shared,
+    messages: Streaming<FlightData>,
+) -> mpsc::Receiver<Result<FlightData, Status>> {
     let (answers, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
         if let Err(status) = take(&context, messages, &answers).await {
@@ -39,8 +42,14 @@ pub(crate) fn start(context: Shared, messages: Streaming<FlightData>) -> mpsc::R
     receiver
 }
 
-async fn take(context: &Shared, mut messages: Streaming<FlightData>, answers: &Answers) -> Result<(), Status> {
-    let Some(first) = messages.next().await else { return Ok(()) };
+async fn take(
+    context: &Shared,
+    mut messages: Streaming<FlightData>,
+    answers: &Answers,
+) -> Result<(), Status> {
+    let Some(first) = messages.next().await else {
+        return Ok(());
+    };
     let first = first?;
     let descriptor = first.flight_descriptor.clone().unwrap_or_default();
     let is_command = descriptor.r#type == DescriptorType::Cmd as i32;
@@ -67,7 +76,12 @@ fn ingest_dataset(descriptor: &FlightDescriptor) -> Option<String> {
 
 /// A connectivity probe: every message is answered.
 async fn echo(mut messages: Streaming<FlightData>, answers: &Answers) -> Result<(), Status> {
-    let ack = || Ok(FlightData { data_body: Bytes::from_static(b"ack"), ..FlightData::default() });
+    let ack = || {
+        Ok(FlightData {
+            data_body: Bytes::from_static(b"ack"),
+            ..FlightData::default()
+        })
+    };
     let mut more = true;
     while more && answers.send(ack()).await.is_ok() {
         more = messages.next().await.transpose()?.is_some();
@@ -84,21 +98,35 @@ async fn ingest(
     answers: &Answers,
 ) -> Result<(), Status> {
     let schema = read_schema(&first.data_header)?;
-    let mut session = context.engine.put(dataset, &schema).map_err(|error| of(&error))?;
+    let mut session = context
+        .engine
+        .put(dataset, &schema)
+        .map_err(|error| of(&error))?;
     let mut batch_id = 0;
     while let Some(message) = messages.next().await.transpose()? {
         if message.data_header.is_empty() {
             continue;
         }
-        context.engine.check_writable().map_err(|error| of(&error))?;
+        context
+            .engine
+            .check_writable()
+            .map_err(|error| of(&error))?;
         let taken = blocking(|| session.message(message.data_header, message.data_body));
-        let Some(pending) = taken.map_err(|error| of(&error))? else { continue };
+        let Some(pending) = taken.map_err(|error| of(&error))? else {
+            continue;
+        };
         let applied = pending.done().await.map_err(|error| of(&error))?;
         let mut said = acknowledgement(context, applied);
         said["batch_id"] = json!(batch_id);
-        said["status"] = said.get("status").cloned().unwrap_or_else(|| "acked".into());
+        said["status"] = said
+            .get("status")
+            .cloned()
+            .unwrap_or_else(|| "acked".into());
         batch_id += 1;
-        let answer = FlightData { app_metadata: json::body(&said), ..FlightData::default() };
+        let answer = FlightData {
+            app_metadata: json::body(&said),
+            ..FlightData::default()
+        };
         if answers.send(Ok(answer)).await.is_err() {
             return Ok(());
         }
@@ -127,14 +155,21 @@ async fn search(
         if message.data_header.is_empty() {
             continue;
         }
-        let batch = flight_data_to_arrow_batch(&message, std::sync::Arc::clone(&schema), &dictionaries)
-            .map_err(|error| invalid("bad_batch", &format!("the batch of queries cannot be read: {error}")))?;
+        let batch =
+            flight_data_to_arrow_batch(&message, std::sync::Arc::clone(&schema), &dictionaries)
+                .map_err(|error| {
+                    invalid(
+                        "bad_batch",
+                        &format!("the batch of queries cannot be read: {error}"),
+                    )
+                })?;
         let rows = batch.num_rows();
         let queries = Queries { batch, first_query };
         let mut start = 0;
         while start < rows {
             let (dataset, request, taken) = queries.request(start)?;
-            let found = blocking(|| context.engine.search(&dataset, &request)).map_err(|error| of(&error))?;
+            let found = blocking(|| context.engine.search(&dataset, &request))
+                .map_err(|error| of(&error))?;
             for answer in frame(&mut sent, &found.batch)? {
                 if answers.send(Ok(answer)).await.is_err() {
                     return Ok(());
@@ -154,9 +189,12 @@ fn frame(sent: &mut Option<SchemaRef>, batch: &RecordBatch) -> Result<Vec<Flight
             *sent = Some(batch.schema());
             encode::reply(batch)
         }
-        Some(schema) if schema.fields() == batch.schema_ref().fields() => Ok(vec![encode::batch(batch)?]),
+        Some(schema) if schema.fields() == batch.schema_ref().fields() => {
+            Ok(vec![encode::batch(batch)?])
+        }
         Some(_) => {
-            let text = "the datasets of one stream have ids of different types; send a stream for each";
+            let text =
+                "the datasets of one stream have ids of different types; send a stream for each";
             Err(invalid("mixed_datasets", text))
         }
     }
@@ -165,7 +203,13 @@ fn frame(sent: &mut Option<SchemaRef>, batch: &RecordBatch) -> Result<Vec<Flight
 impl Queries {
     /// The search for the rows from `start` on that ask alike, at most [`QUERIES`], and how many those are.
     fn request(&self, start: usize) -> Result<(String, SearchRequest, usize), Status> {
-        let of_row = |row: usize| Ok::<_, Status>((self.text("dataset", row)?, self.number("k", row)?, self.ef(row)?));
+        let of_row = |row: usize| {
+            Ok::<_, Status>((
+                self.text("dataset", row)?,
+                self.number("k", row)?,
+                self.ef(row)?,
+            ))
+        };
         let (dataset, k, ef) = of_row(start)?;
         let mut vectors = vec![self.vector(start)?];
         for row in start + 1..self.batch.num_rows().min(start + QUERIES) {
@@ -176,8 +220,14 @@ impl Queries {
         }
         let taken = vectors.len();
         let max = longbow_engine::MAX_K;
-        let refused = || of(&longbow_engine::Error::BadK { got: i64::from(k), max });
-        let mut request = SearchRequest::nearest(Vec::new(), usize::try_from(k).map_err(|_| refused())?);
+        let refused = || {
+            of(&longbow_engine::Error::BadK {
+                got: i64::from(k),
+                max,
+            })
+        };
+        let mut request =
+            SearchRequest::nearest(Vec::new(), usize::try_from(k).map_err(|_| refused())?);
         request.vectors = vectors;
         request.ef = ef;
         request.first_query = Some(self.first_query + i32::try_from(start).unwrap_or(i32::MAX));
@@ -187,7 +237,10 @@ impl Queries {
     fn column(&self, name: &str, expected: &str) -> Result<&dyn Array, Status> {
         let column = self.batch.column_by_name(name);
         column.map(AsRef::as_ref).ok_or_else(|| {
-            invalid("missing_column", &format!("the batch of queries has no column '{name}' of type {expected}"))
+            invalid(
+                "missing_column",
+                &format!("the batch of queries has no column '{name}' of type {expected}"),
+            )
         })
     }
 
@@ -208,12 +261,16 @@ impl Queries {
     }
 
     fn ef(&self, row: usize) -> Result<Option<usize>, Status> {
-        let Some(column) = self.batch.column_by_name("ef") else { return Ok(None) };
+        let Some(column) = self.batch.column_by_name("ef") else {
+            return Ok(None);
+        };
         if column.is_null(row) {
             return Ok(None);
         }
         let ef = self.number("ef", row)?;
-        usize::try_from(ef).map(Some).map_err(|_| invalid("bad_value", &format!("ef is {ef}; expected 1 to 65536")))
+        usize::try_from(ef)
+            .map(Some)
+            .map_err(|_| invalid("bad_value", &format!("ef is {ef}; expected 1 to 65536")))
     }
 
     fn vector(&self, row: usize) -> Result<Vec<f32>, Status> {
@@ -225,7 +282,10 @@ impl Queries {
         } else {
             None
         };
-        match values.as_ref().and_then(|values| values.as_primitive_opt::<Float32Type>()) {
+        match values
+            .as_ref()
+            .and_then(|values| values.as_primitive_opt::<Float32Type>())
+        {
             Some(floats) if floats.null_count() == 0 => Ok(floats.values().to_vec()),
             _ => Err(wrong("query_vector", "list of float32", column, row)),
         }
@@ -234,7 +294,9 @@ impl Queries {
 
 fn wrong(name: &str, expected: &str, column: &dyn Array, row: usize) -> Status {
     let got = column.data_type();
-    let text = format!("row {row} of column '{name}' (type {got}) is null or of the wrong type; expected {expected}");
+    let text = format!(
+        "row {row} of column '{name}' (type {got}) is null or of the wrong type; expected {expected}"
+    );
     invalid("bad_query_column", &text)
 }
 
@@ -252,7 +314,9 @@ async fn changes(context: &Shared, first: &FlightData, answers: &Answers) -> Res
     };
     loop {
         let changes = blocking(|| context.engine.changes(from)).map_err(|error| of(&error))?;
-        let Some(last) = changes.last() else { return Ok(()) };
+        let Some(last) = changes.last() else {
+            return Ok(());
+        };
         from = last.sequence + 1;
         for change in changes {
             let said = json!({

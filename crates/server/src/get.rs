@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use longbow_engine::{Piece, Scan, SearchReply};
-use longbow_types::metrics::metrics;
+use longbow_types::metrics;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
@@ -26,7 +26,8 @@ pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Messages, Status
     let started = std::time::Instant::now();
     let answered = match Ticket::parse(ticket) {
         Ok(Ticket::Search { dataset, request }) => {
-            let found = blocking(|| context.engine.search(&dataset, &request)).map_err(|error| of(&error));
+            let found =
+                blocking(|| context.engine.search(&dataset, &request)).map_err(|error| of(&error));
             found.and_then(|found| searched(&found, started))
         }
         Ok(Ticket::Scan { dataset, request }) => context
@@ -36,9 +37,18 @@ pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Messages, Status
             .map_err(|error| of(&error)),
         Err(refused) => Err(refused),
     };
-    metrics().flight_duration.with_label_values(&["get"]).observe(started.elapsed().as_secs_f64());
-    let status = answered.as_ref().err().map_or("ok", |status| name_of(status));
-    metrics().flight_operations.with_label_values(&["get", status]).inc();
+    metrics()
+        .flight_duration
+        .with_label_values(&["get"])
+        .observe(started.elapsed().as_secs_f64());
+    let status = answered
+        .as_ref()
+        .err()
+        .map_or("ok", |status| name_of(status));
+    metrics()
+        .flight_operations
+        .with_label_values(&["get", status])
+        .inc();
     answered
 }
 
@@ -51,8 +61,13 @@ fn searched(found: &SearchReply, started: std::time::Instant) -> Result<Messages
 /// Counts a search.
 pub(crate) fn observe_search(found: &SearchReply, started: std::time::Instant) {
     let latency = &metrics().search_latency;
-    latency.with_label_values(&[found.info.strategy]).observe(started.elapsed().as_secs_f64());
-    metrics().flight_rows.with_label_values(&["search", "ok"]).inc_by(found.info.returned as u64);
+    latency
+        .with_label_values(&[found.info.strategy])
+        .observe(started.elapsed().as_secs_f64());
+    metrics()
+        .flight_rows
+        .with_label_values(&["search", "ok"])
+        .inc_by(found.info.returned as u64);
 }
 
 /// The messages of a scan, prepared `depth` ahead of the client.
@@ -73,20 +88,31 @@ fn scanned(scan: Scan, depth: usize) -> Messages {
             }
         }
     });
-    stream::iter([Ok(schema)]).chain(ReceiverStream::new(receiver)).boxed()
+    stream::iter([Ok(schema)])
+        .chain(ReceiverStream::new(receiver))
+        .boxed()
 }
 
 fn message(piece: Piece) -> Result<FlightData, Status> {
     let (how, rows) = (kind(&piece), piece.rows());
     let message = match piece {
-        Piece::Kept { header, body, .. } => {
-            FlightData { data_header: header, data_body: body, app_metadata: Bytes::new(), flight_descriptor: None }
-        }
+        Piece::Kept { header, body, .. } => FlightData {
+            data_header: header,
+            data_body: body,
+            app_metadata: Bytes::new(),
+            flight_descriptor: None,
+        },
         Piece::Slice(batch) | Piece::Picked(batch) => encode::batch(&batch)?,
     };
     metrics().doget_zero_copy.with_label_values(&[how]).inc();
-    metrics().flight_rows.with_label_values(&["get", "ok"]).inc_by(rows as u64);
-    metrics().flight_bytes.with_label_values(&["get"]).inc_by(message.data_body.len() as u64);
+    metrics()
+        .flight_rows
+        .with_label_values(&["get", "ok"])
+        .inc_by(rows as u64);
+    metrics()
+        .flight_bytes
+        .with_label_values(&["get"])
+        .inc_by(message.data_body.len() as u64);
     Ok(message)
 }
 

@@ -17,13 +17,18 @@ pub(crate) struct NodeHealth {
 impl NodeHealth {
     /// The health of a node with this engine.
     pub fn new(engine: Engine) -> Self {
-        NodeHealth { engine, shown: Mutex::new(Vec::new()) }
+        NodeHealth {
+            engine,
+            shown: Mutex::new(Vec::new()),
+        }
     }
 }
 
 impl Health for NodeHealth {
     fn ready(&self) -> Result<(), String> {
-        self.engine.check_writable().map_err(|error| error.to_string())
+        self.engine
+            .check_writable()
+            .map_err(|error| error.to_string())
     }
 
     fn refresh_metrics(&self) {
@@ -32,31 +37,54 @@ impl Health for NodeHealth {
         let mut shown = self.shown.lock();
         for (name, columns) in shown.drain(..) {
             if !datasets.iter().any(|dataset| dataset.name == name) {
-                all.forget_dataset(&name, &columns.iter().map(String::as_str).collect::<Vec<_>>());
+                all.forget_dataset(
+                    &name,
+                    &columns.iter().map(String::as_str).collect::<Vec<_>>(),
+                );
             }
         }
         for dataset in datasets {
             let name = dataset.name.as_str();
             let view = dataset.view();
-            all.dataset_rows.with_label_values(&[name]).set(gauge(view.live));
-            all.index_queue_depth.with_label_values(&[name]).set(gauge(dataset.unindexed()));
-            let stored = view.segments.iter().map(|segment| segment.rows()).sum::<u64>();
-            let fresh = view.tail.iter().map(|held| held.batch.rows() as u64).sum::<u64>();
+            all.dataset_rows
+                .with_label_values(&[name])
+                .set(gauge(view.live));
+            all.index_queue_depth
+                .with_label_values(&[name])
+                .set(gauge(dataset.unindexed()));
+            let stored = view
+                .segments
+                .iter()
+                .map(|segment| segment.rows())
+                .sum::<u64>();
+            let fresh = view
+                .tail
+                .iter()
+                .map(|held| held.batch.rows() as u64)
+                .sum::<u64>();
             let dead = (stored + fresh).saturating_sub(view.live);
             all.tombstones.with_label_values(&[name]).set(gauge(dead));
             let mut columns = Vec::new();
             for index in dataset.indexes().iter() {
                 let size = &all.index_size;
-                size.with_label_values(&[name, &index.column]).set(gauge(index.graph().len() as u64));
+                size.with_label_values(&[name, &index.column])
+                    .set(gauge(index.graph().len() as u64));
                 columns.push(index.column.clone());
             }
             shown.push((dataset.name.clone(), columns));
         }
         let memory = self.engine.memory();
-        all.memory.with_label_values(&["tail"]).set(gauge(memory.tail_bytes));
-        all.memory.with_label_values(&["index"]).set(gauge(memory.index_bytes));
-        all.memory.with_label_values(&["bookkeeping"]).set(gauge(memory.bookkeeping_bytes));
-        all.memory_limit.set(gauge(self.engine.options().memory_limit));
+        all.memory
+            .with_label_values(&["tail"])
+            .set(gauge(memory.tail_bytes));
+        all.memory
+            .with_label_values(&["index"])
+            .set(gauge(memory.index_bytes));
+        all.memory
+            .with_label_values(&["bookkeeping"])
+            .set(gauge(memory.bookkeeping_bytes));
+        all.memory_limit
+            .set(gauge(self.engine.options().memory_limit));
         all.wal_unsynced.set(gauge(self.engine.unsynced_bytes()));
     }
 }

@@ -1,6 +1,8 @@
 //! What there is: flight infos and schemas.
 
-use arrow_flight::{Criteria, FlightDescriptor, FlightEndpoint, FlightInfo, SchemaAsIpc, SchemaResult, Ticket};
+use arrow_flight::{
+    Criteria, FlightDescriptor, FlightEndpoint, FlightInfo, SchemaAsIpc, SchemaResult, Ticket,
+};
 use arrow_ipc::writer::IpcWriteOptions;
 use longbow_engine::{Comparison, Dataset};
 use serde::Deserialize;
@@ -26,11 +28,16 @@ pub(crate) fn info(context: &Shared, descriptor: &FlightDescriptor) -> Result<Fl
 ///
 /// # Errors
 /// As [`info`].
-pub(crate) fn schema(context: &Shared, descriptor: &FlightDescriptor) -> Result<SchemaResult, Status> {
+pub(crate) fn schema(
+    context: &Shared,
+    descriptor: &FlightDescriptor,
+) -> Result<SchemaResult, Status> {
     let name = dataset_of(Some(descriptor))?;
     let dataset = context.engine.dataset(&name).map_err(|error| of(&error))?;
     let view = dataset.view();
-    SchemaAsIpc::new(&view.schema.arrow, &IpcWriteOptions::default()).try_into().map_err(internal)
+    SchemaAsIpc::new(&view.schema.arrow, &IpcWriteOptions::default())
+        .try_into()
+        .map_err(internal)
 }
 
 /// The infos of the datasets that pass the criteria: none, or a ticket with filters on `name` and `rows`.
@@ -40,13 +47,21 @@ pub(crate) fn schema(context: &Shared, descriptor: &FlightDescriptor) -> Result<
 pub(crate) fn list(context: &Shared, criteria: &Criteria) -> Result<Vec<FlightInfo>, Status> {
     let wanted = Wanted::parse(&criteria.expression)?;
     let datasets = context.engine.catalog().datasets();
-    datasets.iter().filter(|dataset| wanted.passes(dataset)).map(|dataset| describe(context, dataset)).collect()
+    datasets
+        .iter()
+        .filter(|dataset| wanted.passes(dataset))
+        .map(|dataset| describe(context, dataset))
+        .collect()
 }
 
 fn describe(context: &Shared, dataset: &Dataset) -> Result<FlightInfo, Status> {
     let view = dataset.view();
-    let ticket = Ticket { ticket: dataset.name.clone().into() };
-    let endpoint = FlightEndpoint::new().with_ticket(ticket).with_location(context.data_location());
+    let ticket = Ticket {
+        ticket: dataset.name.clone().into(),
+    };
+    let endpoint = FlightEndpoint::new()
+        .with_ticket(ticket)
+        .with_location(context.data_location());
     let info = FlightInfo::new()
         .try_with_schema(&view.schema.arrow)
         .map_err(internal)?
@@ -78,7 +93,10 @@ enum OnDataset {
 impl Wanted {
     fn parse(expression: &[u8]) -> Result<Self, Status> {
         if expression.is_empty() {
-            return Ok(Wanted { name: None, conditions: Vec::new() });
+            return Ok(Wanted {
+                name: None,
+                conditions: Vec::new(),
+            });
         }
         let object: CriteriaObject = json::read(expression, "criteria", &["name", "filters"])?;
         let mut bound = Vec::new();
@@ -87,7 +105,10 @@ impl Wanted {
                 "name" => OnDataset::Name,
                 "rows" if condition.value.parse::<u64>().is_ok() => OnDataset::Rows,
                 "rows" => {
-                    let text = format!("the filter on 'rows' has the value '{}'; expected a count", condition.value);
+                    let text = format!(
+                        "the filter on 'rows' has the value '{}'; expected a count",
+                        condition.value
+                    );
                     return Err(invalid("filter_value", &text));
                 }
                 other => {
@@ -97,7 +118,10 @@ impl Wanted {
             };
             bound.push((field, condition.comparison, condition.value));
         }
-        Ok(Wanted { name: object.name, conditions: bound })
+        Ok(Wanted {
+            name: object.name,
+            conditions: bound,
+        })
     }
 
     fn passes(&self, dataset: &Dataset) -> bool {

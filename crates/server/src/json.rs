@@ -12,7 +12,11 @@ use crate::status::invalid;
 /// # Errors
 /// InvalidArgument: for text that is not JSON or not an object, for a key that is not known (with the nearest one
 /// that is), and for a value of the wrong type.
-pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8], what: &str, known: &[&str]) -> Result<T, Status> {
+pub(crate) fn read<T: DeserializeOwned>(
+    bytes: &[u8],
+    what: &str,
+    known: &[&str],
+) -> Result<T, Status> {
     // The straight way first: a vector of 1,536 numbers should be parsed once.
     let refused = match serde_json::from_slice::<T>(bytes) {
         Ok(value) => return Ok(value),
@@ -20,14 +24,23 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8], what: &str, known: &[&str]
     };
     let shown: String = String::from_utf8_lossy(bytes).chars().take(80).collect();
     match serde_json::from_slice::<Value>(bytes) {
-        Err(error) => Err(invalid("bad_json", &format!("the {what} is not JSON: {error}; got {shown}"))),
+        Err(error) => Err(invalid(
+            "bad_json",
+            &format!("the {what} is not JSON: {error}; got {shown}"),
+        )),
         Ok(Value::Object(object)) => {
             for key in object.keys() {
                 check_key(key, what, known)?;
             }
-            Err(invalid("bad_value", &format!("the {what} has a value of the wrong type: {refused}; got {shown}")))
+            Err(invalid(
+                "bad_value",
+                &format!("the {what} has a value of the wrong type: {refused}; got {shown}"),
+            ))
         }
-        Ok(_) => Err(invalid("bad_json", &format!("the {what} is not a JSON object; got {shown}"))),
+        Ok(_) => Err(invalid(
+            "bad_json",
+            &format!("the {what} is not a JSON object; got {shown}"),
+        )),
     }
 }
 
@@ -36,7 +49,10 @@ pub(crate) fn check_key(key: &str, what: &str, known: &[&str]) -> Result<(), Sta
     if known.contains(&key) {
         return Ok(());
     }
-    let nearest = known.iter().min_by_key(|candidate| distance(key, candidate)).unwrap_or(&"");
+    let nearest = known
+        .iter()
+        .min_by_key(|candidate| distance(key, candidate))
+        .unwrap_or(&"");
     let all = known.join(", ");
     let text = format!("the {what} has no key '{key}'; did you mean '{nearest}'? Known: {all}");
     Err(invalid("unknown_key", &text))
@@ -69,8 +85,12 @@ mod tests {
 
     #[test]
     fn the_nearest_key_is_named() {
-        let refused = check_key("vectr", "search", &["k", "vector", "vectors"]).expect_err("unknown");
-        assert!(refused.message().contains("did you mean 'vector'"), "{refused}");
+        let refused =
+            check_key("vectr", "search", &["k", "vector", "vectors"]).expect_err("unknown");
+        assert!(
+            refused.message().contains("did you mean 'vector'"),
+            "{refused}"
+        );
         assert_eq!(distance("kitten", "sitting"), 3);
     }
 }

@@ -69,7 +69,12 @@ pub async fn run(
     let options = engine_options(&config);
     let engine = tokio::task::spawn_blocking(move || Engine::open_folder(options));
     let engine = engine.await.map_err(|_| Error::Panicked)??;
-    let context = Arc::new(Context { engine: engine.clone(), data: listeners.data_addr(), meta: listeners.meta_addr(), config });
+    let context = Arc::new(Context {
+        engine: engine.clone(),
+        data: listeners.data_addr(),
+        meta: listeners.meta_addr(),
+        config,
+    });
     let (stop, stopped) = watch::channel(false);
     let told = listeners.started(&engine);
     let serving = listeners.serve(&context, Arc::new(NodeHealth::new(engine.clone())), stopped);
@@ -82,7 +87,9 @@ pub async fn run(
             serving.await
         }
     };
-    let closed = tokio::task::spawn_blocking(move || engine.close()).await.map_err(|_| Error::Panicked)?;
+    let closed = tokio::task::spawn_blocking(move || engine.close())
+        .await
+        .map_err(|_| Error::Panicked)?;
     served?;
     Ok(closed?)
 }
@@ -117,4 +124,3 @@ fn engine_options(config: &Config) -> Options {
         ..defaults
     }
 }
-

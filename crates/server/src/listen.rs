@@ -69,7 +69,12 @@ impl Listeners {
             found.rebuilt_graphs,
             found.took
         );
-        Started { data: address(&self.data), meta: address(&self.meta), http: address(&self.http), recovery }
+        Started {
+            data: address(&self.data),
+            meta: address(&self.meta),
+            http: address(&self.http),
+            recovery,
+        }
     }
 
     /// Serves until `stopped` says true, and then until the calls under way have ended.
@@ -82,17 +87,25 @@ impl Listeners {
         let data = flight(context, Role::Data, self.data, stopped.clone());
         let meta = flight(context, Role::Meta, self.meta, stopped.clone());
         let http = axum::serve(self.http, router(health)).with_graceful_shutdown(told(stopped));
-        let http = async { http.await.map_err(Error::from) };
+        let http = async { http.await.map_err(Error::Http) };
         tokio::try_join!(data, meta, http).map(|_| ())
     }
 }
 
 async fn bind(address: SocketAddr, option: &'static str) -> Result<TcpListener, Error> {
-    TcpListener::bind(address).await.map_err(|source| Error::Bind { address, option, source })
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| Error::Bind {
+            address,
+            option,
+            source,
+        })
 }
 
 fn address(listener: &TcpListener) -> SocketAddr {
-    listener.local_addr().expect("a bound socket has an address")
+    listener
+        .local_addr()
+        .expect("a bound socket has an address")
 }
 
 async fn told(mut stopped: watch::Receiver<bool>) {
@@ -114,7 +127,10 @@ async fn flight(
     stopped: watch::Receiver<bool>,
 ) -> Result<(), Error> {
     let config = &context.config;
-    let service = Flight::new(Service { context: Arc::clone(context), role });
+    let service = Flight::new(Service {
+        context: Arc::clone(context),
+        role,
+    });
     let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let served = Server::builder()
         .http2_keepalive_interval(Some(config.grpc_keepalive_time))

@@ -8,7 +8,9 @@ use crate::context::Shared;
 
 /// The member that this node is. `Status` 0 is alive; `LastSeen` is in seconds since 1970.
 pub(crate) fn member(context: &Shared) -> Value {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
     json!({
         "ID": context.config.node_id,
         "Addr": context.data.to_string(),

@@ -1,12 +1,11 @@
 //! `DoPut`: a stream of batches into one dataset.
 
-
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::{FlightData, FlightDescriptor, PutResult};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use longbow_engine::{Applied, Pending, PutSession};
-use longbow_types::metrics::metrics;
+use longbow_types::metrics;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tonic::Status;
@@ -27,11 +26,20 @@ pub(crate) fn start(context: Shared, messages: MessageReader) -> Answers {
     let (answers, receiver) = mpsc::unbounded_channel();
     let messages = read_ahead(messages);
     tokio::spawn(async move {
-        let timer = metrics().flight_duration.with_label_values(&["put"]).start_timer();
+        let timer = metrics()
+            .flight_duration
+            .with_label_values(&["put"])
+            .start_timer();
         let outcome = take(&context, messages, &answers).await;
         timer.observe_duration();
-        let status = outcome.as_ref().err().map_or("ok", |status| name_of(status));
-        metrics().flight_operations.with_label_values(&["put", status]).inc();
+        let status = outcome
+            .as_ref()
+            .err()
+            .map_or("ok", |status| name_of(status));
+        metrics()
+            .flight_operations
+            .with_label_values(&["put", status])
+            .inc();
         if let Err(status) = outcome {
             // The client may be gone.
             let _ = answers.send(Err(status));
@@ -70,16 +78,29 @@ async fn take(
     answers: &mpsc::UnboundedSender<Result<PutResult, Status>>,
 ) -> Result<(), Status> {
     let Some(first) = messages.recv().await.transpose()? else {
-        return Err(invalid("empty_stream", "the stream ended before its schema; send a schema first"));
+        return Err(invalid(
+            "empty_stream",
+            "the stream ended before its schema; send a schema first",
+        ));
     };
     let dataset = dataset_of(first.flight_descriptor.as_ref())?;
     let schema = read_schema(&first.data_header)?;
-    let mut session = context.engine.put(&dataset, &schema).map_err(|error| of(&error))?;
-    let mut waiting = Waiting { pending: Default::default(), bytes: 0 };
+    let mut session = context
+        .engine
+        .put(&dataset, &schema)
+        .map_err(|error| of(&error))?;
+    let mut waiting = Waiting {
+        pending: Default::default(),
+        bytes: 0,
+    };
     let outcome = take_batches(context, &mut session, &mut messages, &mut waiting, answers).await;
     // What was taken before a bad batch is written, and said so.
     while let Some((pending, _)) = waiting.pending.pop_front() {
-        answer(context, pending.done().await.map_err(|error| of(&error))?, answers);
+        answer(
+            context,
+            pending.done().await.map_err(|error| of(&error))?,
+            answers,
+        );
     }
     outcome?;
     blocking(|| session.finish()).map_err(|error| of(&error))
@@ -102,15 +123,23 @@ async fn take_batches(
                 continue;
             }
         };
-        let Some(message) = message.transpose()? else { return Ok(()) };
+        let Some(message) = message.transpose()? else {
+            return Ok(());
+        };
         let bytes = message.data_body.len();
         let (header, body) = (message.data_header, message.data_body);
         if header.is_empty() {
             // Metadata alone carries no rows.
             continue;
         }
-        context.engine.check_writable().map_err(|error| of(&error))?;
-        metrics().flight_bytes.with_label_values(&["put"]).inc_by(bytes as u64);
+        context
+            .engine
+            .check_writable()
+            .map_err(|error| of(&error))?;
+        metrics()
+            .flight_bytes
+            .with_label_values(&["put"])
+            .inc_by(bytes as u64);
         let taken = blocking(|| session.message(header, body)).map_err(|error| of(&error))?;
         if let Some(pending) = taken {
             waiting.pending.push_back((pending, bytes));
@@ -123,16 +152,27 @@ async fn take_batches(
 async fn oldest(
     pending: &mut std::collections::VecDeque<(Pending, usize)>,
 ) -> (longbow_engine::Result<Applied>, usize) {
-    let Some((first, bytes)) = pending.front_mut() else { std::future::pending().await };
+    let Some((first, bytes)) = pending.front_mut() else {
+        std::future::pending().await
+    };
     let bytes = *bytes;
     let applied = first.acknowledged().await;
     pending.pop_front();
     (applied, bytes)
 }
 
-fn answer(context: &Shared, applied: Applied, answers: &mpsc::UnboundedSender<Result<PutResult, Status>>) {
-    metrics().flight_rows.with_label_values(&["put", "ok"]).inc_by(applied.rows);
-    let result = PutResult { app_metadata: json::body(&acknowledgement(context, applied)) };
+fn answer(
+    context: &Shared,
+    applied: Applied,
+    answers: &mpsc::UnboundedSender<Result<PutResult, Status>>,
+) {
+    metrics()
+        .flight_rows
+        .with_label_values(&["put", "ok"])
+        .inc_by(applied.rows);
+    let result = PutResult {
+        app_metadata: json::body(&acknowledgement(context, applied)),
+    };
     // The client may not read, or be gone; the write stands.
     let _ = answers.send(Ok(result));
 }
@@ -157,14 +197,23 @@ pub(crate) fn acknowledgement(context: &Shared, applied: Applied) -> serde_json:
 pub(crate) fn dataset_of(descriptor: Option<&FlightDescriptor>) -> Result<String, Status> {
     let wanted = "send a PATH descriptor with the dataset's name as its one element";
     let Some(descriptor) = descriptor else {
-        return Err(invalid("no_descriptor", &format!("the stream has no descriptor; {wanted}")));
+        return Err(invalid(
+            "no_descriptor",
+            &format!("the stream has no descriptor; {wanted}"),
+        ));
     };
     if descriptor.r#type != DescriptorType::Path as i32 {
-        return Err(invalid("wrong_descriptor", &format!("the descriptor is a CMD; {wanted}")));
+        return Err(invalid(
+            "wrong_descriptor",
+            &format!("the descriptor is a CMD; {wanted}"),
+        ));
     }
     match descriptor.path.as_slice() {
         [dataset] => Ok(dataset.clone()),
-        other => Err(invalid("wrong_descriptor", &format!("the path has {} elements; {wanted}", other.len()))),
+        other => Err(invalid(
+            "wrong_descriptor",
+            &format!("the path has {} elements; {wanted}", other.len()),
+        )),
     }
 }
 

@@ -2,12 +2,13 @@
 
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
-    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo, HandshakeRequest, HandshakeResponse,
-    PollInfo, PutResult, Result as ActionResult, SchemaResult, Ticket,
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo,
+    HandshakeRequest, HandshakeResponse, PollInfo, PutResult, Result as ActionResult, SchemaResult,
+    Ticket,
 };
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use longbow_types::metrics::metrics;
+use longbow_types::metrics;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
@@ -38,8 +39,14 @@ impl Service {
 
 /// Counts a call by its outcome.
 fn counted<T>(method: &str, outcome: Result<T, Status>) -> Result<T, Status> {
-    let status = outcome.as_ref().err().map_or("ok", |status| name_of(status));
-    metrics().flight_operations.with_label_values(&[method, status]).inc();
+    let status = outcome
+        .as_ref()
+        .err()
+        .map_or("ok", |status| name_of(status));
+    metrics()
+        .flight_operations
+        .with_label_values(&[method, status])
+        .inc();
     outcome
 }
 
@@ -62,37 +69,69 @@ impl FlightService for Service {
         _request: Request<Streaming<HandshakeRequest>>,
     ) -> Result<Response<Self::HandshakeStream>, Status> {
         let text = "this version has no authentication; call without a handshake";
-        counted("handshake", Err(status(Code::Unimplemented, "no_handshake", text)))
+        counted(
+            "handshake",
+            Err(status(Code::Unimplemented, "no_handshake", text)),
+        )
     }
 
-    async fn list_flights(&self, request: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
-        let listed =
-            self.only(Role::Meta, "ListFlights").and_then(|()| info::list(&self.context, request.get_ref()));
+    async fn list_flights(
+        &self,
+        request: Request<Criteria>,
+    ) -> Result<Response<Self::ListFlightsStream>, Status> {
+        let listed = self
+            .only(Role::Meta, "ListFlights")
+            .and_then(|()| info::list(&self.context, request.get_ref()));
         counted("list", listed).map(|infos| Response::new(all(infos)))
     }
 
-    async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
-        let found = self.only(Role::Meta, "GetFlightInfo").and_then(|()| info::info(&self.context, request.get_ref()));
+    async fn get_flight_info(
+        &self,
+        request: Request<FlightDescriptor>,
+    ) -> Result<Response<FlightInfo>, Status> {
+        let found = self
+            .only(Role::Meta, "GetFlightInfo")
+            .and_then(|()| info::info(&self.context, request.get_ref()));
         counted("info", found).map(Response::new)
     }
 
-    async fn poll_flight_info(&self, _request: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
+    async fn poll_flight_info(
+        &self,
+        _request: Request<FlightDescriptor>,
+    ) -> Result<Response<PollInfo>, Status> {
         let text = "PollFlightInfo is not offered; GetFlightInfo answers at once";
         counted("poll", Err(status(Code::Unimplemented, "no_poll", text)))
     }
 
-    async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
+    async fn get_schema(
+        &self,
+        request: Request<FlightDescriptor>,
+    ) -> Result<Response<SchemaResult>, Status> {
         counted("schema", info::schema(&self.context, request.get_ref())).map(Response::new)
     }
 
-    async fn do_get(&self, _request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+    async fn do_get(
+        &self,
+        _request: Request<Ticket>,
+    ) -> Result<Response<Self::DoGetStream>, Status> {
         // As DoPut.
-        Err(status(Code::Internal, "misrouted", "DoGet came to the general path; report this"))
+        Err(status(
+            Code::Internal,
+            "misrouted",
+            "DoGet came to the general path; report this",
+        ))
     }
 
-    async fn do_put(&self, _request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+    async fn do_put(
+        &self,
+        _request: Request<Streaming<FlightData>>,
+    ) -> Result<Response<Self::DoPutStream>, Status> {
         // Taken out of this path by `wire`, which serves the same port.
-        Err(status(Code::Internal, "misrouted", "DoPut came to the general path; report this"))
+        Err(status(
+            Code::Internal,
+            "misrouted",
+            "DoPut came to the general path; report this",
+        ))
     }
 
     async fn do_exchange(
@@ -104,12 +143,24 @@ impl FlightService for Service {
         Ok(Response::new(ReceiverStream::new(answers).boxed()))
     }
 
-    async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        let results = counted("action", actions::run(&self.context, self.role, request.get_ref()))?;
-        Ok(Response::new(all(results.into_iter().map(|body| ActionResult { body }).collect())))
+    async fn do_action(
+        &self,
+        request: Request<Action>,
+    ) -> Result<Response<Self::DoActionStream>, Status> {
+        let results = counted(
+            "action",
+            actions::run(&self.context, self.role, request.get_ref()),
+        )?;
+        Ok(Response::new(all(results
+            .into_iter()
+            .map(|body| ActionResult { body })
+            .collect())))
     }
 
-    async fn list_actions(&self, _request: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+    async fn list_actions(
+        &self,
+        _request: Request<Empty>,
+    ) -> Result<Response<Self::ListActionsStream>, Status> {
         counted("list_actions", self.only(Role::Meta, "ListActions"))?;
         Ok(Response::new(all(actions::list(self.role))))
     }

@@ -8,7 +8,11 @@ pub(crate) fn of(error: &Error) -> Status {
     if let Error::Log(log) = error
         && log.is_no_space()
     {
-        return status(Code::ResourceExhausted, "disk_space", &format!("{log}; free space on the disk"));
+        return status(
+            Code::ResourceExhausted,
+            "disk_space",
+            &format!("{log}; free space on the disk"),
+        );
     }
     let code = match error.class() {
         Class::NotFound => Code::NotFound,
@@ -41,5 +45,8 @@ pub(crate) fn unimplemented(what: &str) -> Status {
 
 /// The stable code at the start of a status's text; for metrics.
 pub(crate) fn name_of(status: &Status) -> &str {
-    status.message().split_once(':').map_or("error", |(name, _)| name)
+    status
+        .message()
+        .split_once(':')
+        .map_or("error", |(name, _)| name)
 }

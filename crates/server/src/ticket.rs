@@ -13,12 +13,20 @@ use crate::status::{invalid, of, unimplemented};
 #[derive(Debug)]
 pub(crate) enum Ticket {
     /// Rows of a dataset.
-    Scan { dataset: String, request: ScanRequest },
+    Scan {
+        dataset: String,
+        request: ScanRequest,
+    },
     /// Nearest neighbours.
-    Search { dataset: String, request: Box<SearchRequest> },
+    Search {
+        dataset: String,
+        request: Box<SearchRequest>,
+    },
 }
 
-const SCAN_KEYS: &[&str] = &["name", "dataset", "limit", "offset", "columns", "filters", "where"];
+const SCAN_KEYS: &[&str] = &[
+    "name", "dataset", "limit", "offset", "columns", "filters", "where",
+];
 
 /// The keys of a search object.
 pub(crate) const SEARCH_KEYS: &[&str] = &[
@@ -120,17 +128,27 @@ impl Ticket {
     /// # Errors
     /// InvalidArgument for what is wrong, Unimplemented for what this version does not have.
     pub fn parse(bytes: &[u8]) -> Result<Ticket, Status> {
-        let text = std::str::from_utf8(bytes)
-            .map_err(|_| invalid("bad_ticket", "the ticket is not UTF-8; send a dataset's name or JSON"))?;
+        let text = std::str::from_utf8(bytes).map_err(|_| {
+            invalid(
+                "bad_ticket",
+                "the ticket is not UTF-8; send a dataset's name or JSON",
+            )
+        })?;
         if !text.trim_start().starts_with('{') {
             let dataset = text.to_owned();
             longbow_engine::check_name(&dataset).map_err(|error| of(&error))?;
-            return Ok(Ticket::Scan { dataset, request: ScanRequest::default() });
+            return Ok(Ticket::Scan {
+                dataset,
+                request: ScanRequest::default(),
+            });
         }
         if is_search(text) {
             let ticket: SearchTicket = read_search(bytes)?;
             let (dataset, request) = ticket.search.into_request()?;
-            return Ok(Ticket::Search { dataset, request: Box::new(request) });
+            return Ok(Ticket::Search {
+                dataset,
+                request: Box::new(request),
+            });
         }
         json::read::<ScanTicket>(bytes, "ticket", SCAN_KEYS)?.into_ticket()
     }
@@ -149,7 +167,8 @@ fn read_search(bytes: &[u8]) -> Result<SearchTicket, Status> {
             // Say it of the object inside, where the mistake most likely is.
             let outer: Outer = json::read(bytes, "ticket", &["search"])?;
             let inner = outer.search.to_string();
-            json::read::<SearchObject>(inner.as_bytes(), "search", SEARCH_KEYS).map(|search| SearchTicket { search })
+            json::read::<SearchObject>(inner.as_bytes(), "search", SEARCH_KEYS)
+                .map(|search| SearchTicket { search })
         }
     }
 }
@@ -166,12 +185,23 @@ impl ScanTicket {
             return Err(unimplemented("a SQL predicate ('where')"));
         }
         let Some(dataset) = self.name.or(self.dataset) else {
-            return Err(invalid("no_dataset", "the ticket names no dataset; add \"name\""));
+            return Err(invalid(
+                "no_dataset",
+                "the ticket names no dataset; add \"name\"",
+            ));
         };
-        let limit = self.limit.map(|limit| not_negative("limit", limit)).transpose()?;
+        let limit = self
+            .limit
+            .map(|limit| not_negative("limit", limit))
+            .transpose()?;
         let offset = not_negative("offset", self.offset.unwrap_or(0))?;
         let filters = conditions(self.filters)?;
-        let request = ScanRequest { columns: self.columns.unwrap_or_default(), limit, offset, filters };
+        let request = ScanRequest {
+            columns: self.columns.unwrap_or_default(),
+            limit,
+            offset,
+            filters,
+        };
         Ok(Ticket::Scan { dataset, request })
     }
 }
@@ -192,15 +222,29 @@ impl SearchObject {
     pub fn into_request(self) -> Result<(String, SearchRequest), Status> {
         self.refuse_what_is_missing()?;
         if self.vector.is_some() && self.vectors.is_some() {
-            return Err(invalid("bad_value", "the search has both 'vector' and 'vectors'; send one of them"));
+            return Err(invalid(
+                "bad_value",
+                "the search has both 'vector' and 'vectors'; send one of them",
+            ));
         }
-        let vectors = self.vectors.or(self.vector.map(|vector| vec![vector])).unwrap_or_default();
+        let vectors = self
+            .vectors
+            .or(self.vector.map(|vector| vec![vector]))
+            .unwrap_or_default();
         let k = self.k.unwrap_or(DEFAULT_K);
         let max = longbow_engine::MAX_K;
         let k = usize::try_from(k).ok().filter(|k| (1..=max).contains(k));
-        let k = k.ok_or_else(|| of(&longbow_engine::Error::BadK { got: self.k.unwrap_or(0), max }))?;
+        let k = k.ok_or_else(|| {
+            of(&longbow_engine::Error::BadK {
+                got: self.k.unwrap_or(0),
+                max,
+            })
+        })?;
         let ef = self.ef.map(|ef| not_negative("ef", ef)).transpose()?;
-        let timeout = self.timeout_ms.map(|ms| not_negative("timeout_ms", ms)).transpose()?;
+        let timeout = self
+            .timeout_ms
+            .map(|ms| not_negative("timeout_ms", ms))
+            .transpose()?;
         let request = SearchRequest {
             column: self.column,
             vectors,
@@ -221,14 +265,31 @@ impl SearchObject {
     fn refuse_what_is_missing(&self) -> Result<(), Status> {
         let missing = [
             (self.predicate.is_some(), "a SQL predicate ('where')"),
-            (self.text_query.as_ref().is_some_and(|text| !text.is_empty()), "text and hybrid search ('text_query')"),
+            (
+                self.text_query
+                    .as_ref()
+                    .is_some_and(|text| !text.is_empty()),
+                "text and hybrid search ('text_query')",
+            ),
             (self.text_columns.is_some(), "text search ('text_columns')"),
-            (self.alpha.is_some_and(|alpha| alpha < 1.0), "hybrid search ('alpha' below 1)"),
+            (
+                self.alpha.is_some_and(|alpha| alpha < 1.0),
+                "hybrid search ('alpha' below 1)",
+            ),
             (self.fusion.is_some(), "hybrid search ('fusion')"),
             (self.nprobe.is_some(), "a clustered index ('nprobe')"),
-            (self.recall_target.is_some(), "a recall target ('recall_target')"),
-            (self.vector_format.is_some(), "a choice of vector format ('vector_format')"),
-            (self.graph_alpha.is_some_and(|alpha| alpha != 0.0), "graph ranking ('graph_alpha')"),
+            (
+                self.recall_target.is_some(),
+                "a recall target ('recall_target')",
+            ),
+            (
+                self.vector_format.is_some(),
+                "a choice of vector format ('vector_format')",
+            ),
+            (
+                self.graph_alpha.is_some_and(|alpha| alpha != 0.0),
+                "graph ranking ('graph_alpha')",
+            ),
         ];
         if let Some((_, what)) = missing.iter().find(|(asked, _)| *asked) {
             return Err(unimplemented(what));
@@ -238,7 +299,9 @@ impl SearchObject {
         match self.consistency.as_deref() {
             None | Some("strong" | "bounded" | "session" | "eventual") => Ok(()),
             Some(other) => {
-                let text = format!("consistency is '{other}'; expected strong, bounded, session or eventual");
+                let text = format!(
+                    "consistency is '{other}'; expected strong, bounded, session or eventual"
+                );
                 Err(invalid("bad_value", &text))
             }
         }
@@ -250,17 +313,28 @@ impl SearchObject {
 /// # Errors
 /// InvalidArgument for an object without field, operator or value; Unimplemented for what this version does not have.
 pub(crate) fn conditions(filters: Option<Vec<FilterObject>>) -> Result<Vec<Condition>, Status> {
-    filters.unwrap_or_default().into_iter().map(FilterObject::into_condition).collect()
+    filters
+        .unwrap_or_default()
+        .into_iter()
+        .map(FilterObject::into_condition)
+        .collect()
 }
 
 impl FilterObject {
     fn into_condition(self) -> Result<Condition, Status> {
         let logic = self.logic.as_deref().unwrap_or("AND");
-        if !logic.eq_ignore_ascii_case("and") || self.filters.is_some_and(|filters| !filters.is_empty()) {
+        if !logic.eq_ignore_ascii_case("and")
+            || self.filters.is_some_and(|filters| !filters.is_empty())
+        {
             return Err(unimplemented("a filter with 'logic' or nested 'filters'"));
         }
         let known = FILTER_KEYS.join(", ");
-        let lacks = |what: &str| invalid("bad_filter", &format!("a filter has no '{what}'; its keys are {known}"));
+        let lacks = |what: &str| {
+            invalid(
+                "bad_filter",
+                &format!("a filter has no '{what}'; its keys are {known}"),
+            )
+        };
         let field = self.field.ok_or_else(|| lacks("field"))?;
         let operator = self.operator.or(self.op).ok_or_else(|| lacks("operator"))?;
         let comparison = Comparison::parse(&operator).map_err(|error| of(&error))?;
@@ -269,16 +343,27 @@ impl FilterObject {
             Value::Number(number) => number.to_string(),
             Value::Bool(flag) => flag.to_string(),
             other => {
-                let text = format!("the filter on '{field}' has the value {other}; expected a string, number or boolean");
+                let text = format!(
+                    "the filter on '{field}' has the value {other}; expected a string, number or boolean"
+                );
                 return Err(invalid("filter_value", &text));
             }
         };
-        Ok(Condition { field, comparison, value })
+        Ok(Condition {
+            field,
+            comparison,
+            value,
+        })
     }
 }
 
 fn not_negative(field: &str, value: i64) -> Result<u64, Status> {
-    u64::try_from(value).map_err(|_| invalid("bad_value", &format!("{field} is {value}; expected 0 or more")))
+    u64::try_from(value).map_err(|_| {
+        invalid(
+            "bad_value",
+            &format!("{field} is {value}; expected 0 or more"),
+        )
+    })
 }
 
 #[cfg(test)]
@@ -292,7 +377,11 @@ mod tests {
 
     #[test]
     fn a_name_or_json_asks_for_a_dataset() {
-        for ticket in ["words", r#"{"name":"words"}"#, r#"{"dataset":"words","limit":3}"#] {
+        for ticket in [
+            "words",
+            r#"{"name":"words"}"#,
+            r#"{"dataset":"words","limit":3}"#,
+        ] {
             let parsed = Ticket::parse(ticket.as_bytes()).expect("good ticket");
             assert!(matches!(parsed, Ticket::Scan { dataset, .. } if dataset == "words"));
         }
@@ -305,22 +394,45 @@ mod tests {
         assert_eq!(code_of(r#"{"limit":1}"#), "no_dataset");
         assert_eq!(code_of(r#"{"name":"w","limit":-1}"#), "bad_value");
         assert_eq!(code_of(r#"{"name":"w","limit":"x"}"#), "bad_value");
-        assert_eq!(code_of(r#"{"search":{"dataset":"w","vectr":[1]}}"#), "unknown_key");
-        assert_eq!(code_of(r#"{"search":{"dataset":"w","vector":[1],"k":0}}"#), "bad_k");
+        assert_eq!(
+            code_of(r#"{"search":{"dataset":"w","vectr":[1]}}"#),
+            "unknown_key"
+        );
+        assert_eq!(
+            code_of(r#"{"search":{"dataset":"w","vector":[1],"k":0}}"#),
+            "bad_k"
+        );
         assert_eq!(code_of(r#"{"search":{"dataset":"w"}}"#), "no_query_vector");
-        assert_eq!(code_of(r#"{"search":{"dataset":"w","vector":[1],"text_query":"x"}}"#), "unimplemented");
-        assert_eq!(code_of(r#"{"search":{"dataset":"w","vector":[NaN]}}"#), "bad_json");
+        assert_eq!(
+            code_of(r#"{"search":{"dataset":"w","vector":[1],"text_query":"x"}}"#),
+            "unimplemented"
+        );
+        assert_eq!(
+            code_of(r#"{"search":{"dataset":"w","vector":[NaN]}}"#),
+            "bad_json"
+        );
         assert_eq!(code_of(""), "bad_name");
     }
 
     #[test]
     fn filters_take_values_of_any_type_as_text() {
         let ticket = r#"{"name":"w","filters":[{"field":"a","op":">=","value":3},{"field":"b","operator":"EQ","value":"x"}]}"#;
-        let Ok(Ticket::Scan { request, .. }) = Ticket::parse(ticket.as_bytes()) else { panic!("good ticket") };
+        let Ok(Ticket::Scan { request, .. }) = Ticket::parse(ticket.as_bytes()) else {
+            panic!("good ticket")
+        };
         assert_eq!(request.filters[0].value, "3");
         assert_eq!(request.filters[1].comparison, Comparison::Eq);
-        assert_eq!(code_of(r#"{"name":"w","filters":[{"field":"a","op":"like","value":"x"}]}"#), "unimplemented");
-        assert_eq!(code_of(r#"{"name":"w","filters":[{"field":"a","op":"~","value":"x"}]}"#), "unknown_operator");
-        assert_eq!(code_of(r#"{"name":"w","filters":[{"field":"a","op":"="}]}"#), "filter_value");
+        assert_eq!(
+            code_of(r#"{"name":"w","filters":[{"field":"a","op":"like","value":"x"}]}"#),
+            "unimplemented"
+        );
+        assert_eq!(
+            code_of(r#"{"name":"w","filters":[{"field":"a","op":"~","value":"x"}]}"#),
+            "unknown_operator"
+        );
+        assert_eq!(
+            code_of(r#"{"name":"w","filters":[{"field":"a","op":"="}]}"#),
+            "filter_value"
+        );
     }
 }

@@ -74,8 +74,16 @@ impl TowerService<Request<Body>> for Flight {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let service = self.service.clone();
         match request.uri().path() {
-            DO_GET => Box::pin(async move { Ok(do_get(service, request.into_body()).await.unwrap_or_else(refusal)) }),
-            DO_PUT => Box::pin(async move { Ok(do_put(service, request.into_body()).unwrap_or_else(refusal)) }),
+            DO_GET => Box::pin(async move {
+                Ok(do_get(service, request.into_body())
+                    .await
+                    .unwrap_or_else(refusal))
+            }),
+            DO_PUT => {
+                Box::pin(
+                    async move { Ok(do_put(service, request.into_body()).unwrap_or_else(refusal)) },
+                )
+            }
             _ => Box::pin(self.rest.call(request)),
         }
     }
@@ -84,23 +92,33 @@ impl TowerService<Request<Body>> for Flight {
 async fn do_get(service: Service, body: Body) -> Result<Response<Body>, Status> {
     let mut reader = MessageReader::new(body, MAX_TICKET);
     let Some(ticket) = reader.next_bytes(1).await? else {
-        return Err(crate::status::invalid("bad_ticket", "the call has no ticket; send a dataset's name or JSON"));
+        return Err(crate::status::invalid(
+            "bad_ticket",
+            "the call has no ticket; send a dataset's name or JSON",
+        ));
     };
     let messages = get::answer(&service.context, &ticket)?;
     let limit = service.context.config.grpc_max_send_msg_size;
-    Ok(answer(write::body(messages.map(move |message| write::flight_data(message?, limit)))))
+    Ok(answer(write::body(
+        messages.map(move |message| write::flight_data(message?, limit)),
+    )))
 }
 
 fn do_put(service: Service, body: Body) -> Result<Response<Body>, Status> {
     service.only(Role::Data, "DoPut")?;
     let reader = MessageReader::new(body, service.context.config.grpc_max_recv_msg_size);
     let answers = UnboundedReceiverStream::new(put::start(service.context, reader));
-    Ok(answer(write::body(answers.map(|result| Ok(write::put_result(&result?))))))
+    Ok(answer(write::body(
+        answers.map(|result| Ok(write::put_result(&result?))),
+    )))
 }
 
 fn answer(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
-    response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response.headers_mut().insert(
+        http::header::CONTENT_TYPE,
+        HeaderValue::from_static("application/grpc"),
+    );
     response
 }
 

@@ -1,6 +1,6 @@
 //! Messages in.
 
-use arrow_buffer::MutableBuffer;
+use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_flight::{FlightData, FlightDescriptor};
 use bytes::{Buf, Bytes};
 use http_body_util::BodyExt;
@@ -28,7 +28,12 @@ pub(crate) struct MessageReader {
 impl MessageReader {
     /// A reader of messages up to `limit` bytes.
     pub fn new(body: Body, limit: usize) -> Self {
-        MessageReader { body, chunk: Bytes::new(), limit, left: 0 }
+        MessageReader {
+            body,
+            chunk: Bytes::new(),
+            limit,
+            left: 0,
+        }
     }
 
     /// The next message, or `None` at the end of the stream. Its body begins at an address aligned for Arrow.
@@ -45,7 +50,8 @@ impl MessageReader {
             match field {
                 1 => {
                     let bytes = self.small(length).await?;
-                    let descriptor = FlightDescriptor::decode(bytes).map_err(|_| broken("a bad descriptor"))?;
+                    let descriptor =
+                        FlightDescriptor::decode(bytes).map_err(|_| broken("a bad descriptor"))?;
                     message.flight_descriptor = Some(descriptor);
                 }
                 2 => message.data_header = self.small(length).await?,
@@ -119,7 +125,10 @@ impl MessageReader {
 
     /// Says that `count` bytes are taken from the message.
     fn spend(&mut self, count: usize) -> Result<(), Status> {
-        self.left = self.left.checked_sub(count).ok_or_else(|| broken("a field that is longer than its message"))?;
+        self.left = self
+            .left
+            .checked_sub(count)
+            .ok_or_else(|| broken("a field that is longer than its message"))?;
         Ok(())
     }
 
@@ -197,14 +206,29 @@ impl MessageReader {
             buffer.extend_from_slice(&self.chunk[..take]);
             self.chunk.advance(take);
         }
-        Ok(Bytes::from_owner(arrow_buffer::Buffer::from(buffer)))
+        Ok(Bytes::from_owner(Aligned(buffer.into())))
+    }
+}
+
+/// A body in memory that Arrow allocated, which is aligned to its liking.
+struct Aligned(Buffer);
+
+impl AsRef<[u8]> for Aligned {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_slice()
     }
 }
 
 fn broken(what: &str) -> Status {
-    invalid("bad_message", &format!("the stream holds {what}; it is not a Flight message"))
+    invalid(
+        "bad_message",
+        &format!("the stream holds {what}; it is not a Flight message"),
+    )
 }
 
 fn cut() -> Status {
-    invalid("cut_stream", "the stream ended within a message; what came before it is kept, send the rest again")
+    invalid(
+        "cut_stream",
+        "the stream ended within a message; what came before it is kept, send the rest again",
+    )
 }

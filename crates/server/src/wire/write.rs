@@ -25,11 +25,22 @@ pub(crate) type Pieces = [Bytes; 2];
 /// # Errors
 /// ResourceExhausted for a message beyond the limit.
 pub(crate) fn flight_data(message: FlightData, limit: usize) -> Result<Pieces, Status> {
-    let FlightData { flight_descriptor, data_header, app_metadata, data_body } = message;
-    let head = FlightData { flight_descriptor, data_header, app_metadata, data_body: Bytes::new() };
+    let FlightData {
+        flight_descriptor,
+        data_header,
+        app_metadata,
+        data_body,
+    } = message;
+    let head = FlightData {
+        flight_descriptor,
+        data_header,
+        app_metadata,
+        data_body: Bytes::new(),
+    };
     let mut length = head.encoded_len();
     if !data_body.is_empty() {
-        length += key_len(BODY_FIELD) + encoded_len_varint(data_body.len() as u64) + data_body.len();
+        length +=
+            key_len(BODY_FIELD) + encoded_len_varint(data_body.len() as u64) + data_body.len();
     }
     if length > limit {
         let text = format!(
@@ -68,14 +79,20 @@ pub(crate) fn body(messages: impl Stream<Item = Result<Pieces, Status>> + Send +
         let mut messages = messages?;
         match messages.next().await {
             Some(Ok(pieces)) => {
-                let pieces = pieces.into_iter().filter(|piece| !piece.is_empty()).map(Frame::data).collect();
+                let pieces = pieces
+                    .into_iter()
+                    .filter(|piece| !piece.is_empty())
+                    .map(Frame::data)
+                    .collect();
                 Some((pieces, Some(messages)))
             }
             Some(Err(status)) => Some((vec![trailer(&status)], None)),
             None => Some((vec![trailer(&Status::ok(""))], None)),
         }
     });
-    let frames = frames.flat_map(|frames: Vec<Frame<Bytes>>| stream::iter(frames.into_iter().map(Ok::<_, Status>)));
+    let frames = frames.flat_map(|frames: Vec<Frame<Bytes>>| {
+        stream::iter(frames.into_iter().map(Ok::<_, Status>))
+    });
     Body::new(StreamBody::new(frames))
 }
 

@@ -1,0 +1,68 @@
+//! Compaction: segments with too many dead rows, or many small ones, become fewer without the dead.
+
+use std::sync::Arc;
+
+use longbow_storage::{Segment, merge};
+
+use crate::dataset::Dataset;
+use crate::error::Result;
+use crate::seal::write_segments;
+use crate::shared::Shared;
+use crate::view::View;
+
+/// Share of dead rows at which a segment is written anew.
+const DEAD_SHARE: f64 = 0.25;
+/// Segments below this share of the full size are small.
+const SMALL_SHARE: u64 = 4;
+/// Adjacent small segments that are worth joining.
+const SMALL_RUN: usize = 4;
+
+/// Compacts the first group of segments that is worth it. Reads go on: they hold their view, and rows keep their
+/// numbers, so ids, graphs and tombstones stay as they are. The old files go with the next checkpoint.
+/// Returns whether there was such a group.
+///
+/// # Errors
+/// If the disk refuses; the old segments stay then.
+pub(crate) fn compact(shared: &Shared, dataset: &Dataset) -> Result<bool> {
+    let view = dataset.view();
+    let Some((first, count)) = choose(&view, shared.options.seal_bytes) else {
+        return Ok(false);
+    };
+    let _files = shared.files.lock();
+    let old = &view.segments[first..first + count];
+    let written = write_segments(shared, dataset, &view, false, |compactor| {
+        merge(compactor, old, &|row| view.is_visible(row))
+    })?;
+    Ok(dataset.swap_segments(old, written))
+}
+
+/// Position and number of segments to compact together.
+fn choose(view: &View, full: u64) -> Option<(usize, usize)> {
+    let mut small = 0;
+    for (at, segment) in view.segments.iter().enumerate() {
+        if dead_in(view, segment) as f64 > segment.rows() as f64 * DEAD_SHARE {
+            return Some((at, 1));
+        }
+        small = if segment.meta().bytes < full / SMALL_SHARE {
+            small + 1
+        } else {
+            0
+        };
+        if small == SMALL_RUN {
+            return Some((at + 1 - SMALL_RUN, SMALL_RUN));
+        }
+    }
+    None
+}
+
+fn dead_in(view: &View, segment: &Arc<Segment>) -> u64 {
+    let mut dead = 0;
+    for range in segment.runs().iter() {
+        if view.dead.may_hold(range.start, range.end - range.start) {
+            dead += range
+                .filter(|row| view.dead.is_dead(*row, view.index))
+                .count() as u64;
+        }
+    }
+    dead
+}
