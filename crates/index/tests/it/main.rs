@@ -1,5 +1,8 @@
 //! Tests of the index through its public interface, in one program.
 
+mod checkpoint;
 mod common;
+mod concurrent;
 mod flat;
+mod model;
 mod recall;
