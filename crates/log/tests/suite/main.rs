@@ -1,5 +1,6 @@
 //! The tests of the log, from outside.
 
+mod background;
 mod common;
 mod faults;
 mod golden;
