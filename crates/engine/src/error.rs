@@ -141,6 +141,10 @@ pub enum Error {
     UnknownOperator(String),
     #[error("{0} is not in this version of Longbow; leave it out of the request")]
     Unimplemented(String),
+    #[error(
+        "the message is neither a record batch nor a dictionary; after the schema send only those"
+    )]
+    NotABatch,
     #[error("the batch cannot be read: {0}")]
     Storage(#[from] longbow_storage::Error),
     #[error("the log refuses: {0}")]
@@ -207,7 +211,7 @@ impl Error {
             Error::FilterValue { .. } => "filter_value",
             Error::UnknownOperator(_) => "unknown_operator",
             Error::Unimplemented(_) => "unimplemented",
-            Error::Storage(_) => "bad_batch",
+            Error::Storage(_) | Error::NotABatch => "bad_batch",
             Error::Log(_) => "log_refused",
             Error::Disk(_) => "disk_refused",
             Error::Index(_) => "index_refused",

@@ -71,7 +71,7 @@ impl PutSession {
             MessageHeader::DictionaryBatch => {
                 let batch = message
                     .header_as_dictionary_batch()
-                    .ok_or_else(longbow_storage::Error::not_a_message)?;
+                    .ok_or(Error::NotABatch)?;
                 let body = Buffer::from(body);
                 let version = message.version();
                 arrow_ipc::reader::read_dictionary(
@@ -86,7 +86,7 @@ impl PutSession {
             _ if self.has_dictionaries() => {
                 let batch = message
                     .header_as_record_batch()
-                    .ok_or_else(longbow_storage::Error::not_a_message)?;
+                    .ok_or(Error::NotABatch)?;
                 let body = Buffer::from(body);
                 let schema = Arc::clone(&self.incoming);
                 let version = message.version();

@@ -55,7 +55,7 @@ impl Tail {
     }
 
     /// The batches that hold rows from `row` on.
-    pub fn from_row(&self, row: u64) -> impl Iterator<Item = &TailBatch> {
+    pub fn starting_at(&self, row: u64) -> impl Iterator<Item = &TailBatch> {
         let start = self
             .full
             .partition_point(|chunk| chunk.last().is_none_or(|last| last.end() <= row));
@@ -68,7 +68,7 @@ impl Tail {
 
     /// The batch that holds `row`.
     pub fn find(&self, row: u64) -> Option<&TailBatch> {
-        self.from_row(row)
+        self.starting_at(row)
             .next()
             .filter(|batch| batch.first_row <= row)
     }
@@ -99,7 +99,7 @@ impl Tail {
     #[must_use]
     pub fn without_before(&self, row: u64) -> Tail {
         let mut rest = Tail::default();
-        for batch in self.from_row(row) {
+        for batch in self.starting_at(row) {
             rest.push(batch.clone());
         }
         rest

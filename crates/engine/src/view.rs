@@ -98,7 +98,7 @@ impl View {
                     }
                 })
         });
-        let fresh = self.tail.from_row(from).map(move |held| {
+        let fresh = self.tail.starting_at(from).map(move |held| {
             let run = Run {
                 first_row: held.first_row,
                 start: 0,
