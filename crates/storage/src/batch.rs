@@ -4,16 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_buffer::Buffer;
-use arrow_ipc::reader::RecordBatchDecoder;
-use arrow_ipc::root_as_message;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext, IpcWriteOptions};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use bytes::Bytes;
 
+use crate::decode::{Values, decode};
 use crate::error::{Error, Result};
-use crate::layout::{ColumnLayout, check_schema, walk};
-use crate::message::{Parts, aligned_copy};
+use crate::layout::{ColumnLayout, check_schema, same_layout};
+use crate::message::Parts;
 
 /// One Arrow IPC `RecordBatch` message and a view on it.
 ///
@@ -39,28 +37,13 @@ impl Batch {
     /// valid (UTF-8, offsets, a null where none may be). Never panics, whatever the bytes.
     pub fn from_message(schema: &SchemaRef, header: Bytes, body: Bytes) -> Result<Self> {
         check_schema(schema)?;
-        let mut parts = Parts::read(&header, body.len())?;
-        let (mut header, mut body) = (header, body);
-        if parts.codec.is_some() || !parts.current_version || !body.len().is_multiple_of(8) {
-            (header, body) = parts.relayout(&body)?;
-            parts = Parts::read(&header, body.len())?;
-        }
-        let mut layout = walk(schema, &parts, body.as_ptr().addr())?;
-        if !layout.aligned {
-            if layout.offsets_aligned {
-                body = aligned_copy(&body);
-            } else {
-                (header, body) = parts.relayout(&body)?;
-                parts = Parts::read(&header, body.len())?;
-            }
-            layout = walk(schema, &parts, body.as_ptr().addr())?;
-        }
-        let view = decode(schema, &header, &body)?;
+        let parts = Parts::read(&header, body.len())?;
+        let decoded = decode(schema, parts, header, body, &Values::new())?;
         Ok(Batch {
-            header,
-            body,
-            columns: layout.columns.into(),
-            view,
+            header: decoded.header,
+            body: decoded.body,
+            columns: decoded.columns.into(),
+            view: decoded.view,
         })
     }
 
@@ -178,50 +161,61 @@ impl Batch {
     }
 
     /// The same rows under a schema with more columns: those that the batch lacks are null. Shares all bytes if
-    /// the columns are the same and only metadata differs.
+    /// no column is added or moved: names of nested fields, nullability and metadata are in the schema alone.
     ///
     /// # Errors
-    /// If a column has another type, or if one that is missing may not be null.
+    /// If a column has another type or is gone, if one that is missing may not be null, or if one that has nulls
+    /// may no longer.
     pub fn with_schema(&self, newer: &SchemaRef) -> Result<Self> {
         let old = self.view.schema_ref();
-        if Arc::ptr_eq(old, newer) {
+        if Arc::ptr_eq(old, newer) || old == newer {
             return Ok(self.clone());
         }
         check_schema(newer)?;
-        let rows = self.rows();
-        let mut columns = Vec::with_capacity(newer.fields().len());
-        let mut same = old.fields().len() == newer.fields().len();
-        for (at, field) in newer.fields().iter().enumerate() {
-            let Ok(found) = old.index_of(field.name()) else {
-                if !field.is_nullable() {
-                    return Err(Error::ColumnMissing {
-                        column: field.name().clone(),
-                    });
-                }
-                same = false;
-                columns.push(new_null_array(field.data_type(), rows));
-                continue;
-            };
-            let column = self.view.column(found);
-            if column.data_type() != field.data_type() {
-                return Err(Error::ColumnType {
-                    column: field.name().clone(),
-                    expected: Box::new(field.data_type().clone()),
-                    got: Box::new(column.data_type().clone()),
-                });
-            }
-            same &= found == at;
-            columns.push(Arc::clone(column));
+        let retyped = self.retyped(newer)?;
+        if retyped.view.schema_ref().fields() == newer.fields() {
+            let view = retyped.view.clone().with_schema(Arc::clone(newer))?;
+            return Ok(Batch { view, ..retyped });
         }
+        let rows = self.rows();
+        let column = |field: &Arc<Field>| match retyped.view.column_by_name(field.name()) {
+            Some(column) => Ok(Arc::clone(column)),
+            None if field.is_nullable() => Ok(new_null_array(field.data_type(), rows)),
+            None => Err(Error::ColumnMissing {
+                column: field.name().clone(),
+            }),
+        };
+        let columns = newer.fields().iter().map(column);
+        let columns = columns.collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let view = RecordBatch::try_new_with_options(Arc::clone(newer), columns, &options)?;
-        if same {
-            return Ok(Batch {
-                view,
-                ..self.clone()
-            });
-        }
         Self::from_record_batch(&view)
+    }
+
+    /// The same bytes under the fields of `newer`, where they are other ones of the same layout.
+    fn retyped(&self, newer: &SchemaRef) -> Result<Self> {
+        let old = self.view.schema_ref();
+        let mut fields = Vec::with_capacity(old.fields().len());
+        for field in old.fields() {
+            let Some((_, other)) = newer.column_with_name(field.name()) else {
+                return Err(Error::ColumnGone {
+                    column: field.name().clone(),
+                });
+            };
+            if !same_layout(field.data_type(), other.data_type()) {
+                return Err(Error::ColumnType {
+                    column: field.name().clone(),
+                    expected: Box::new(other.data_type().clone()),
+                    got: Box::new(field.data_type().clone()),
+                });
+            }
+            fields.push(Arc::new(other.clone()));
+        }
+        if fields[..] == old.fields()[..] {
+            return Ok(self.clone());
+        }
+        let schema = Arc::new(Schema::new(fields));
+        Self::from_message(&schema, self.header.clone(), self.body.clone())
     }
 
     /// The rows where `keep` is true, in order, as a batch of their own.
@@ -272,45 +266,4 @@ pub fn coalesce(schema: &SchemaRef, batches: &[Batch]) -> Result<Batch> {
 
 pub(crate) fn concat(schema: &SchemaRef, parts: &[RecordBatch]) -> Result<Batch> {
     Batch::from_record_batch(&arrow_select::concat::concat_batches(schema, parts)?)
-}
-
-/// Views a message that [`walk`] has passed, checking values.
-fn decode(schema: &SchemaRef, header: &Bytes, body: &Bytes) -> Result<RecordBatch> {
-    let buffer = Buffer::from(body.clone());
-    decode_columns(schema, header, &buffer, None).map_err(|source| {
-        // The decoder does not say which column it was in; on this path there is time to ask each.
-        let bad = (0..schema.fields().len())
-            .find(|i| decode_columns(schema, header, &buffer, Some(&[*i])).is_err());
-        match bad {
-            Some(i) => Error::Column {
-                column: schema.field(i).name().clone(),
-                source,
-            },
-            None => Error::Arrow(source),
-        }
-    })
-}
-
-fn decode_columns(
-    schema: &SchemaRef,
-    header: &Bytes,
-    body: &Buffer,
-    projection: Option<&[usize]>,
-) -> std::result::Result<RecordBatch, ArrowError> {
-    let message =
-        root_as_message(header).map_err(|error| ArrowError::IpcError(error.to_string()))?;
-    let batch = message
-        .header_as_record_batch()
-        .ok_or_else(|| ArrowError::IpcError("not a record batch".into()))?;
-    let dictionaries = Default::default();
-    RecordBatchDecoder::try_new(
-        body,
-        batch,
-        Arc::clone(schema),
-        &dictionaries,
-        &message.version(),
-    )?
-    .with_projection(projection)
-    .with_require_alignment(true)
-    .read_record_batch()
 }

@@ -25,8 +25,14 @@ pub enum Error {
     Header(#[from] flatbuffers::InvalidFlatbuffer),
     #[error("the message is a {got}; expected a RecordBatch")]
     NotRecordBatch { got: String },
+    #[error("the message is a {got}; expected a DictionaryBatch")]
+    NotDictionary { got: String },
     #[error("the message is a {got}; expected a Schema")]
     NotSchema { got: String },
+    #[error(
+        "the message is about dictionary {id}, which is not there; send the schema's dictionaries first, additions after"
+    )]
+    UnknownDictionary { id: i64 },
     #[error("the schema is big-endian; send little-endian data")]
     BigEndian,
     #[error("field '{field}' has a type {kind} that is incomplete or not stored")]
@@ -93,13 +99,15 @@ pub enum Error {
         got: usize,
     },
     #[error(
-        "the message decompresses to {length} bytes or more; the limit is {limit}, send smaller batches"
+        "the message would become {length} bytes or more when decompressed or its dictionaries written out; the limit is {limit}, send smaller batches"
     )]
     InflatedTotal { length: u64, limit: u64 },
     #[error("column '{column}' holds values that are not valid: {source}")]
     Column { column: String, source: ArrowError },
     #[error("column '{column}' is missing and may not be null; make it nullable in the schema")]
     ColumnMissing { column: String },
+    #[error("column '{column}' is not in the newer schema; a column that was stored stays")]
+    ColumnGone { column: String },
     #[error("column '{column}' has type {got}; expected {expected}")]
     ColumnType {
         column: String,
@@ -182,12 +190,4 @@ pub enum Error {
     Disk(#[from] longbow_disk::Error),
     #[error("arrow: {0}")]
     Arrow(#[from] ArrowError),
-}
-
-impl Error {
-    /// For bytes that should have been an Arrow IPC `RecordBatch` message and are not.
-    pub fn not_a_message() -> Self {
-        let got = "something else".into();
-        Error::NotRecordBatch { got }
-    }
 }

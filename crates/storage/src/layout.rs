@@ -79,9 +79,32 @@ fn supported(data_type: &DataType) -> bool {
     }
 }
 
-/// Walks `parts` along `schema`; `base` is the address of the body's first byte.
+/// Whether values of a type are of fixed width or bytes, without children.
+pub(crate) fn is_plain(data_type: &DataType) -> bool {
+    !data_type.is_nested() && !matches!(data_type, DataType::Null) && supported(data_type)
+}
+
+/// Whether two types are the same but for what only a schema holds: names, nullability and metadata of nested
+/// fields.
+pub(crate) fn same_layout(a: &DataType, b: &DataType) -> bool {
+    let same = |a: &Field, b: &Field| same_layout(a.data_type(), b.data_type());
+    match (a, b) {
+        (DataType::List(a), DataType::List(b)) => same(a, b),
+        (DataType::LargeList(a), DataType::LargeList(b)) => same(a, b),
+        (DataType::FixedSizeList(a, n), DataType::FixedSizeList(b, m)) => n == m && same(a, b),
+        (DataType::Map(a, sorted), DataType::Map(b, also)) => sorted == also && same(a, b),
+        (DataType::Struct(a), DataType::Struct(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .zip(b)
+                    .all(|(a, b)| a.name() == b.name() && same(a, b))
+        }
+        _ => a == b,
+    }
+}
+
+/// Walks `parts` along `schema`, whose types have been checked; `base` is the address of the body's first byte.
 pub(crate) fn walk(schema: &Schema, parts: &Parts, base: usize) -> Result<Layout> {
-    check_schema(schema)?;
     let mut walk = Walk {
         parts,
         base,

@@ -4,6 +4,8 @@
 mod batch;
 mod checksum;
 mod compact;
+mod decode;
+mod dictionaries;
 mod envelope;
 mod error;
 mod id_map;
@@ -20,6 +22,7 @@ mod tombstones;
 pub use batch::{Batch, coalesce};
 pub use checksum::crc32c;
 pub use compact::{Compactor, Sizes, merge};
+pub use dictionaries::Dictionaries;
 pub use error::{Error, Result};
 pub use id_map::{IdMap, Key, MAX_ID_BYTES, key_at};
 pub use layout::check_schema;

@@ -23,11 +23,11 @@ const ENVELOPE: Envelope = Envelope {
     limit: 1 << 30,
 };
 
-/// A checkpoint: with its files, everything up to log index `checkpoint`; the log after it is replayed.
+/// A checkpoint: its files hold everything up to the log indices named in it; the log after them is replayed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Log index up to which all of it holds. Entries at or before it are not needed.
+    /// Its number, counted up by one with each.
     pub checkpoint: u64,
     /// Log index up to which the list of datasets and namespaces holds.
     pub catalog_index: u64,

@@ -6,7 +6,7 @@ use std::io::Read;
 
 use arrow_buffer::{Buffer as ArrowBuffer, MutableBuffer};
 use arrow_ipc::{
-    Buffer, CompressionType, FieldNode, MessageBuilder, MessageHeader, MetadataVersion,
+    Buffer, CompressionType, FieldNode, Message, MessageBuilder, MessageHeader, MetadataVersion,
     RecordBatchBuilder, root_as_message,
 };
 use bytes::Bytes;
@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 
 /// Most rows of one batch: what 32-bit offsets and row positions can name.
 pub const MAX_BATCH_ROWS: i64 = i32::MAX as i64;
-/// Most bytes that a compressed message may inflate to; as long as the longest message on the wire.
+/// Most bytes that a compressed or dictionary-encoded message may become; as long as the longest message on the
+/// wire.
 pub const MAX_INFLATED_BYTES: u64 = 512 << 20;
 /// Alignment of buffers within a body that is laid out here, and of bodies within a segment file.
 pub(crate) const ALIGNMENT: usize = 64;
@@ -42,26 +43,36 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Reads a header whose body has `body_len` bytes.
+    /// Reads a `RecordBatch` header whose body has `body_len` bytes.
     pub fn read(header: &[u8], body_len: usize) -> Result<Self> {
-        let message = root_as_message(header)?;
-        let version = message.version();
-        if version != MetadataVersion::V5 && version != MetadataVersion::V4 {
-            return Err(Error::MetadataVersion { got: version.0 });
+        let message = checked_message(header, body_len)?;
+        match message.header_as_record_batch() {
+            Some(batch) => Self::of_batch(message.version(), batch, body_len),
+            None => Err(Error::NotRecordBatch {
+                got: kind(&message),
+            }),
         }
-        let Some(batch) = message.header_as_record_batch() else {
-            let got = message.header_type();
-            let got = got
-                .variant_name()
-                .map_or_else(|| got.0.to_string(), Into::into);
-            return Err(Error::NotRecordBatch { got });
-        };
-        if message.bodyLength() != body_len as i64 {
-            return Err(Error::BodyLength {
-                declared: message.bodyLength(),
-                got: body_len,
+    }
+
+    /// Reads a `DictionaryBatch` header: the dictionary's id, whether it adds to it, and the values.
+    pub fn read_dictionary(header: &[u8], body_len: usize) -> Result<(i64, bool, Self)> {
+        let message = checked_message(header, body_len)?;
+        let Some(dictionary) = message.header_as_dictionary_batch() else {
+            return Err(Error::NotDictionary {
+                got: kind(&message),
             });
-        }
+        };
+        let batch = dictionary.data();
+        let batch = batch.ok_or(Error::MissingPart { part: "data" })?;
+        let parts = Self::of_batch(message.version(), batch, body_len)?;
+        Ok((dictionary.id(), dictionary.isDelta(), parts))
+    }
+
+    fn of_batch(
+        version: MetadataVersion,
+        batch: arrow_ipc::RecordBatch<'_>,
+        body_len: usize,
+    ) -> Result<Self> {
         if !(0..=MAX_BATCH_ROWS).contains(&batch.length()) {
             return Err(Error::Rows {
                 got: batch.length(),
@@ -87,6 +98,15 @@ impl Parts {
             codec: batch.compression().map(|compression| compression.codec()),
             current_version: version == MetadataVersion::V5,
         })
+    }
+
+    /// A plain header for the buffers where they are.
+    pub fn header_in_place(&self, body_len: usize) -> Bytes {
+        let spans = self.spans.iter();
+        let spans: Vec<Buffer> = spans
+            .map(|span| Buffer::new(span.offset as i64, span.length as i64))
+            .collect();
+        self.header(&spans, body_len)
     }
 
     /// Lays the buffers out anew, each at a multiple of 64 bytes in a body that itself starts at one, and
@@ -160,6 +180,27 @@ impl Parts {
         builder.finish(root, None);
         Bytes::copy_from_slice(builder.finished_data())
     }
+}
+
+fn checked_message(header: &[u8], body_len: usize) -> Result<Message<'_>> {
+    let message = root_as_message(header)?;
+    let version = message.version();
+    if version != MetadataVersion::V5 && version != MetadataVersion::V4 {
+        return Err(Error::MetadataVersion { got: version.0 });
+    }
+    if message.bodyLength() != body_len as i64 {
+        return Err(Error::BodyLength {
+            declared: message.bodyLength(),
+            got: body_len,
+        });
+    }
+    Ok(message)
+}
+
+fn kind(message: &Message<'_>) -> String {
+    let kind = message.header_type();
+    let name = kind.variant_name();
+    name.map_or_else(|| format!("message of kind {}", kind.0), Into::into)
 }
 
 fn span(buffer: usize, offset: i64, length: i64, body: usize) -> Result<Span> {

@@ -200,6 +200,36 @@ fn later_columns_are_null() {
 }
 
 #[test]
+fn names_of_nested_fields_follow_the_newer_schema() {
+    let batch = usual(0, 5, 2);
+    let mut fields = batch.schema().fields().to_vec();
+    let element = Arc::new(Field::new("element", DataType::Float32, false));
+    fields[1] = Arc::new(Field::new(
+        "vector",
+        DataType::FixedSizeList(element, 2),
+        true,
+    ));
+    let named = Arc::new(Schema::new(fields.clone()));
+    let renamed = batch.with_schema(&named).unwrap();
+    assert_eq!(renamed.schema(), named);
+    assert_eq!(renamed.body().as_ptr(), batch.body().as_ptr());
+
+    fields.insert(0, Arc::new(Field::new("first", DataType::Utf8, true)));
+    let moved = batch
+        .with_schema(&Arc::new(Schema::new(fields.clone())))
+        .unwrap();
+    assert_eq!(moved.values(2).unwrap(), batch.values(1).unwrap());
+
+    let error = batch
+        .with_schema(&Arc::new(Schema::new(fields[..2].to_vec())))
+        .unwrap_err();
+    assert!(
+        matches!(&error, Error::ColumnGone { column } if column == "vector"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_changed_or_missing_column_is_named() {
     let batch = usual(0, 5, 2);
     let mut fields = batch.schema().fields().to_vec();
@@ -211,7 +241,8 @@ fn a_changed_or_missing_column_is_named() {
         matches!(&error, Error::ColumnType { column, .. } if column == "id"),
         "{error}"
     );
-    fields[0] = Arc::new(Field::new("other", DataType::Int64, false));
+    fields[0] = batch.schema().fields()[0].clone();
+    fields.push(Arc::new(Field::new("other", DataType::Int64, false)));
     let error = batch
         .with_schema(&Arc::new(Schema::new(fields)))
         .unwrap_err();

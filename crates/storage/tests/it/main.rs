@@ -3,7 +3,9 @@
 mod batch;
 mod common;
 mod compact;
+mod dictionaries;
 mod id_map;
 mod manifest;
+mod schema;
 mod segment;
 mod tombstones;

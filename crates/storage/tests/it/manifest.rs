@@ -149,17 +149,6 @@ proptest! {
             drop(Manifest::decode(&path(), &resealed(&file)));
         }
     }
-
-    #[test]
-    fn any_schema_text_is_read_or_refused(at in any::<prop::sample::Index>(), change in any::<u8>(), more in any::<u8>()) {
-        let schema = usual(0, 1, 4).schema();
-        let mut message = longbow_storage::schema_to_message(&schema).to_vec();
-        let at = at.index(message.len());
-        message[at] = change;
-        let next = (at + 1) % message.len();
-        message[next] ^= more;
-        drop(longbow_storage::schema_from_message(&message));
-    }
 }
 
 #[test]

@@ -238,7 +238,7 @@ fn row_numbers_must_fit_the_rows() {
     let disk = MemoryDisk::new();
     let batch = usual(0, 4, 2);
     let mut writer = SegmentWriter::create(&disk, Path::new(PATH), &batch.schema()).unwrap();
-    let error = writer.write(&batch, [0..3]).unwrap_err();
+    let error = writer.write(&batch, std::iter::once(0..3)).unwrap_err();
     assert!(
         matches!(
             error,
