@@ -5,7 +5,8 @@ import json
 import pyarrow as pa
 import pyarrow.flight as flight
 import pytest
-from wire import refused, rows
+from server import Server
+from wire import Wire, refused, rows
 
 COMMAND = flight.FlightDescriptor.for_command
 PATH = flight.FlightDescriptor.for_path
@@ -131,6 +132,41 @@ def test_anything_else_is_a_probe_and_every_message_is_answered(wire, descriptor
             writer.write_batch(rows(1))
             answered()
         writer.done_writing()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """A server whose log holds one dataset: created, two puts, one delete."""
+    running = Server(tmp_path_factory.mktemp("sync") / "data")
+    wire = Wire(running.data, running.meta)
+    wire.put("d", rows(3), rows(2, 3))
+    wire.act("delete", {"dataset": "d", "id": 1})
+    yield wire
+    running.kill()
+
+
+def changes(wire, request: bytes = b"") -> list:
+    writer, reader = wire.data.do_exchange(COMMAND(b"sync"))
+    with writer:
+        if request:
+            writer.write_metadata(request)
+        writer.done_writing()
+        return [(chunk.data, json.loads(chunk.app_metadata.to_pybytes())) for chunk in reader]
+
+
+def test_the_log_can_be_followed_entry_by_entry(alone) -> None:
+    told = changes(alone)
+    sequences = [about["sequence"] for _, about in told]
+    assert sequences == sorted(set(sequences))
+    assert all(about["timestamp"] > 0 for _, about in told)
+    puts = [data["id"].to_pylist() for data, _ in told if data is not None]
+    assert puts == [[0, 1, 2], [3, 4]]
+
+
+def test_the_log_can_be_followed_from_a_sequence_number(alone) -> None:
+    second = changes(alone)[1][1]["sequence"]
+    told = changes(alone, json.dumps({"from": second}).encode())
+    assert [about["sequence"] for _, about in told][0] == second
 
 
 def test_an_exchange_on_the_meta_server_says_where_to_go(wire, fifty) -> None:
