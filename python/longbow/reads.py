@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .errors import InvalidArgument, NotFound, translated
+from .errors import InvalidArgument, NotFound
 from .join import Join, query_batches
 from .requests import Filters, filter_list, plain, search_ticket, without_none
 from .session import Session
@@ -45,33 +45,26 @@ class Reads:
 
         Args:
             dataset: its name.
-            vector: one vector, or several (2-D): the reply then begins with the
-                column ``query_index``. None for a search by text alone.
+            vector: one vector, or several (2-D): the reply then begins with
+                ``query_index``. None for a search by text alone.
             k: rows per query.
             column: the vector column to search, if there are several.
             filters: conditions that all hold, like ``("year", ">", 1990)``.
             where: a SQL predicate.
-            text_query: words to find; with a vector, a hybrid search.
-            text_columns: where to look for them.
+            text_query, text_columns: words to find, and the columns to look in;
+                with a vector, a hybrid search.
             alpha: 1.0 weighs the vector alone, 0.0 the text alone.
             fusion: ``rrf`` or ``weighted``.
-            ef: candidates kept in a graph search; more is slower and finds more.
-            nprobe: lists probed in a partitioned index.
-            recall_target: the share of true neighbours to reach, instead of ef.
+            ef, nprobe, recall_target: the effort: candidates in a graph, lists
+                of a partitioned index, or the share of true neighbours wanted.
             exact: compare with every row.
             max_distance: leave out what is further.
-            columns: columns to return beside id, score and distance.
-            include_vectors: return the vectors too.
+            columns, include_vectors: what to return beside id, score, distance.
             timeout_ms: the server gives up after this long.
 
         Returns:
             A ``pyarrow.Table`` with ``id``, ``score`` (higher is better),
-            ``distance`` and what was asked for. :func:`longbow.query_info` and
-            :func:`longbow.explain` tell how it was found.
-
-        Raises:
-            NotFound: no such dataset.
-            InvalidArgument: a wrong dimension, k below 1, an unknown column.
+            ``distance`` and more as asked; :func:`longbow.explain` reads it.
 
         Example:
             >>> reply = client.search("books", [0.1, 0.2, 0.3], k=2, columns=["title"])
@@ -79,10 +72,7 @@ class Reads:
             ['Dune', 'Emma']
         """
         options = {
-            "k": k,
-            "column": column,
-            "filters": filter_list(filters),
-            "where": where,
+            **{"k": k, "column": column, "filters": filter_list(filters), "where": where},
             "text_query": text_query,
             "text_columns": _names(text_columns),
             "alpha": alpha,
@@ -96,9 +86,7 @@ class Reads:
             "include_vectors": include_vectors,
             "timeout_ms": timeout_ms,
         }
-        reader = self._session.get(search_ticket(dataset, vector, options))
-        with translated():
-            return reader.read_all()
+        return BatchStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
 
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:
         """The ``k`` rows nearest to a row of the dataset, that row among them.
