@@ -14,7 +14,7 @@ use crate::vectors::Vectors;
 use crate::view::View;
 
 /// How far indexers stand back behind reads and writes: what an acknowledgement promises does not wait for them.
-const NICENESS: i32 = 10;
+const NICENESS: i32 = 19;
 
 /// The body of one indexing thread.
 pub(crate) fn run(shared: &Arc<Shared>, worker: usize) {
