@@ -171,13 +171,16 @@ def wait_until_indexed(
 ) -> dict[str, Any]:
     """Asks `check_readiness` until it says READY; returns that reply.
 
-    Raises `Skipped` where the server has no such action and `TimeoutError` when `timeout` seconds pass.
+    Raises `Skipped` where the server has no such action, `ArrowKeyError` where it has no such dataset, and
+    `TimeoutError` when `timeout` seconds pass.
     """
     deadline = clock() + timeout
     while True:
         reply = action_json(client, "check_readiness", {"dataset": dataset}) or {}
         if reply.get("status") == "READY":
             return dict(reply)
+        if reply.get("status") == "NOT_FOUND":
+            raise pa.ArrowKeyError(f"check_readiness: the server has no dataset {dataset}")
         if clock() > deadline:
             raise TimeoutError(
                 f"{dataset} is not indexed after {timeout:.0f} s, the server says {reply}: "

@@ -76,11 +76,16 @@ class Mixture:
         rng = np.random.default_rng([spec.seed, 0])
         self.centers = rng.standard_normal((spec.clusters, spec.width), dtype=np.float32)
 
-    def _draw(self, stream: tuple[int, ...], count: int) -> tuple[np.ndarray, np.ndarray]:
+    def raw(self, stream: tuple[int, ...], count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Clusters and float32 points; each stream of numbers (1 the rows, 2 the queries) is independent."""
         rng = np.random.default_rng([self.spec.seed, *stream])
         cluster = rng.integers(0, len(self.centers), count)
         noise = rng.standard_normal((count, self.spec.width), dtype=np.float32)
-        return cluster, quantise(self.centers[cluster] + SPREAD * noise, self.spec.element)
+        return cluster, self.centers[cluster] + SPREAD * noise
+
+    def _draw(self, stream: tuple[int, ...], count: int) -> tuple[np.ndarray, np.ndarray]:
+        cluster, points = self.raw(stream, count)
+        return cluster, quantise(points, self.spec.element)
 
     def block(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """Clusters and vectors of the rows `number * BLOCK ..`; one past the end is as good."""

@@ -13,12 +13,14 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from .client import connect, dataset_ticket, error_text, get, is_unimplemented, put, search_ticket
-from .data import BLOCK
+from .data import BLOCK, SPREAD, quantise
 from .result import MB, Result
 from .run import Run, plain_vector
 
 PUT_ROWS = 1000
 GET_ROWS = 1000
+# How far a batch of new rows is moved, in each dimension.
+MOVE = SPREAD / 4
 # New rows get ids that no generated row has: a range a worker above this.
 FIRST_NEW_ID = 1 << 40
 SHARES = {
@@ -63,7 +65,7 @@ class Worker(threading.Thread):
         self.k = run.args.search_k
         options = {"ef": run.args.ef}
         self.tickets = [search_ticket(run.name, plain_vector(q), self.k, **options) for q in queries]
-        self.cluster, self.vectors = run.mixture.block(number)
+        self.cluster, self.base = run.mixture.raw((3, number), BLOCK)
         self.next_id = FIRST_NEW_ID + (number << 32)
         self.tallies: dict[str, Tally] = defaultdict(Tally)
         self.operations: dict[str, Callable[[], tuple[int, int]]] = {
@@ -73,12 +75,18 @@ class Worker(threading.Thread):
         }
 
     def put(self) -> tuple[int, int]:
-        """One batch of new rows, acknowledged."""
-        start = self.next_id % (BLOCK - PUT_ROWS)
+        """One batch of new rows, acknowledged.
+
+        The worker's block is cut at a new place and moved by a little each time: new points of the mixture for
+        the price of an addition, where copies of the same points would be data that no one has.
+        """
+        start = int(self.rng.integers(BLOCK - PUT_ROWS))
         span = slice(start, start + PUT_ROWS)
         ids = np.arange(self.next_id, self.next_id + PUT_ROWS)
         self.next_id += PUT_ROWS
-        batch = self.mixture.make_batch(ids, self.cluster[span], self.vectors[span])
+        step = MOVE * self.rng.standard_normal(self.base.shape[1], dtype=np.float32)
+        vectors = quantise(self.base[span] + step, self.spec.element)
+        batch = self.mixture.make_batch(ids, self.cluster[span], vectors)
         put(self.client, self.dataset, self.mixture.schema(), [batch])
         return batch.num_rows, batch.nbytes
 
