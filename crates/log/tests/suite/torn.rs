@@ -3,7 +3,8 @@
 use crate::common::*;
 use longbow_disk::{Disk, MemoryDisk};
 use longbow_log::{Error, Log, Record, Recovery, Result, SyncMode};
-use std::path::PathBuf;
+use std::io::IoSlice;
+use std::path::{Path, PathBuf};
 
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
@@ -200,6 +201,21 @@ fn unsynced_segments_are_cut_where_the_first_of_them_breaks() {
     let mut hole = files.clone();
     hole[1].1[24 + 5 * frame..24 + 8 * frame].fill(0);
     check_prefix(&hole, 30);
+}
+
+#[test]
+fn what_was_replayed_is_durable() {
+    let files = unsynced_log(60, 100);
+    let disk = MemoryDisk::new();
+    disk.create_dir_all(Path::new(DIR)).unwrap();
+    for (path, bytes) in &files {
+        let file = disk.create(path).unwrap();
+        file.append_vectored(&[IoSlice::new(bytes)]).unwrap();
+    }
+    assert!(disk.crash().list(Path::new(DIR)).unwrap().is_empty());
+    let (log, ..) = open(&disk, BACKGROUND).unwrap();
+    assert_eq!(log.durable_index(), 60);
+    assert_eq!(files_of(&disk.crash()), files);
 }
 
 #[test]
