@@ -12,7 +12,7 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};
-use crate::id_table::{IntTable, TextTable};
+use crate::id_table::{IntTable, TextTable, grouped};
 
 /// Longest string that can be an id, in bytes.
 pub const MAX_ID_BYTES: usize = 65_536;
@@ -31,8 +31,8 @@ pub enum Key<'a> {
 /// The ids of one dataset, each with the number of the row that holds it.
 ///
 /// Integers take 16 bytes and a control byte each, strings their bytes and 20 more, over a load of 7/16 to 7/8.
-/// The table is cut into 64 by the hash, so that growing stalls a write for a 64th of it at a time. Hashes are
-/// seeded anew in each process, so that ids cannot be chosen to collide.
+/// The table is cut into 64 parts by the hash, which double at different times, so that growing stalls a write for
+/// one part at most. Hashes are seeded anew for each map, so that ids cannot be chosen to collide.
 #[derive(Debug)]
 pub struct IdMap {
     table: Table,
@@ -70,10 +70,9 @@ impl IdMap {
     /// The row that holds an id. A key of another kind than the map's (a string among integers, a negative
     /// number among unsigned ones) is held by none.
     pub fn get(&self, key: &Key<'_>) -> Option<u64> {
-        match (&self.table, key) {
-            (Table::Text(table), Key::Str(text)) => table.get(self.hash_text(text), text),
-            (Table::Signed(table) | Table::Unsigned(table), key) => {
-                let bits = self.bits(key)?;
+        match (&self.table, self.plain(key)?) {
+            (Table::Text(table), Plain::Text(text)) => table.get(self.hash_text(text), text),
+            (Table::Signed(table) | Table::Unsigned(table), Plain::Bits(bits)) => {
                 table.get(self.hasher.hash_one(bits), bits)
             }
             _ => None,
@@ -83,17 +82,18 @@ impl IdMap {
     /// Sets the row of an id; the row that held it before.
     ///
     /// # Errors
-    /// If the key is of another kind than the map's.
+    /// If the key is of another kind than the map's, or longer than [`MAX_ID_BYTES`].
     pub fn insert(&mut self, key: &Key<'_>, row: u64) -> Result<Option<u64>> {
-        let bits = self.bits(key);
+        let plain = self.plain(key);
         let hasher = &self.hasher;
-        match (&mut self.table, key, bits) {
-            (Table::Text(table), Key::Str(text), _) => {
+        match (&mut self.table, plain) {
+            (Table::Text(table), Some(Plain::Text(text))) => {
                 check_length(0, text.len())?;
-                Ok(table.insert(hasher, text, row))
+                let hash = hasher.hash_one(text.as_bytes());
+                Ok(table.insert(hasher, hash, text, row))
             }
-            (Table::Signed(table) | Table::Unsigned(table), _, Some(bits)) => {
-                Ok(table.insert(hasher, bits, row))
+            (Table::Signed(table) | Table::Unsigned(table), Some(Plain::Bits(bits))) => {
+                Ok(table.insert(hasher, hasher.hash_one(bits), bits, row))
             }
             _ => Err(Error::IdKind {
                 key: format!("{key:?}"),
@@ -104,12 +104,13 @@ impl IdMap {
 
     /// Takes an id out; the row that held it.
     pub fn remove(&mut self, key: &Key<'_>) -> Option<u64> {
-        let bits = self.bits(key);
+        let plain = self.plain(key)?;
         let hasher = &self.hasher;
-        match (&mut self.table, key) {
-            (Table::Text(table), Key::Str(text)) => table.remove(hasher, text),
-            (Table::Signed(table) | Table::Unsigned(table), _) => {
-                let bits = bits?;
+        match (&mut self.table, plain) {
+            (Table::Text(table), Plain::Text(text)) => {
+                table.remove(hasher.hash_one(text.as_bytes()), text)
+            }
+            (Table::Signed(table) | Table::Unsigned(table), Plain::Bits(bits)) => {
                 table.remove(hasher.hash_one(bits), bits)
             }
             _ => None,
@@ -139,7 +140,7 @@ impl IdMap {
     }
 
     /// Inserts the ids of a batch whose first row has the number `first_row` and the others follow. `replaced` is
-    /// told each row that held an id before, in order; if an id is there twice the last row holds it.
+    /// told each row that held an id before, in any order; if an id is there twice the last row holds it.
     ///
     /// # Errors
     /// If an id is null or longer than [`MAX_ID_BYTES`], or if the column is of another kind than the map; nothing
@@ -183,18 +184,24 @@ impl IdMap {
             .filter(|(_, row)| keep(*row));
         let hasher = &self.hasher;
         match &mut self.table {
-            Table::Text(table) => texts(&ids, rows, |text, row| {
-                table.insert(hasher, text, row).map(&mut *replaced);
-            }),
+            Table::Text(table) => {
+                let hash = |text: &str| hasher.hash_one(text.as_bytes());
+                let insert = |hash, text: &str, row| {
+                    table.insert(hasher, hash, text, row).map(&mut *replaced);
+                };
+                texts(&ids, rows, hash, insert)
+            }
             Table::Signed(table) if ids.data_type().is_signed_integer() => {
-                integers(&ids, rows, |bits, row| {
-                    table.insert(hasher, bits, row).map(&mut *replaced);
-                })
+                let insert = |hash, bits, row| {
+                    table.insert(hasher, hash, bits, row).map(&mut *replaced);
+                };
+                integers(&ids, rows, |bits| hasher.hash_one(bits), insert)
             }
             Table::Unsigned(table) if ids.data_type().is_unsigned_integer() => {
-                integers(&ids, rows, |bits, row| {
-                    table.insert(hasher, bits, row).map(&mut *replaced);
-                })
+                let insert = |hash, bits, row| {
+                    table.insert(hasher, hash, bits, row).map(&mut *replaced);
+                };
+                integers(&ids, rows, |bits| hasher.hash_one(bits), insert)
             }
             _ => Err(wrong_type(ids.data_type())),
         }
@@ -212,18 +219,25 @@ impl IdMap {
         self.hasher.hash_one(text.as_bytes())
     }
 
-    /// The bits under which an integer table has a key.
-    fn bits(&self, key: &Key<'_>) -> Option<u64> {
+    /// The key as the map's table has it; none if the table cannot hold it.
+    fn plain<'a>(&self, key: &Key<'a>) -> Option<Plain<'a>> {
         match (&self.table, *key) {
-            (Table::Signed(_), Key::Int(value)) => Some(value as u64),
-            (Table::Signed(_), Key::UInt(value)) => {
-                i64::try_from(value).ok().map(|value| value as u64)
-            }
-            (Table::Unsigned(_), Key::Int(value)) => u64::try_from(value).ok(),
-            (Table::Unsigned(_), Key::UInt(value)) => Some(value),
+            (Table::Text(_), Key::Str(text)) => Some(Plain::Text(text)),
+            (Table::Signed(_), Key::Int(value)) => Some(Plain::Bits(value as u64)),
+            (Table::Signed(_), Key::UInt(value)) => i64::try_from(value)
+                .ok()
+                .map(|value| Plain::Bits(value as u64)),
+            (Table::Unsigned(_), Key::Int(value)) => u64::try_from(value).ok().map(Plain::Bits),
+            (Table::Unsigned(_), Key::UInt(value)) => Some(Plain::Bits(value)),
             _ => None,
         }
     }
+}
+
+/// A key as a table has it.
+enum Plain<'a> {
+    Bits(u64),
+    Text(&'a str),
 }
 
 /// The id at position `at` of a batch.
@@ -266,16 +280,18 @@ pub fn key_at(batch: &Batch, column: usize, at: usize) -> Result<Key<'_>> {
     })
 }
 
-/// Calls `each` with the bits of each integer and its row.
+/// Calls `insert` with the hash, the bits and the row of each integer, [`grouped`].
 fn integers(
     ids: &ArrayRef,
     rows: impl Iterator<Item = (usize, u64)>,
-    mut each: impl FnMut(u64, u64),
+    hash: impl Fn(u64) -> u64,
+    insert: impl FnMut(u64, u64, u64),
 ) -> Result<()> {
     macro_rules! of {
         ($kind:ty, $wide:ty) => {{
             let values = ids.as_primitive::<$kind>().values();
-            rows.for_each(|(at, row)| each(<$wide>::from(values[at]) as u64, row))
+            let items = rows.map(|(at, row)| (<$wide>::from(values[at]) as u64, row));
+            grouped(items, hash, insert);
         }};
     }
     match ids.data_type() {
@@ -292,24 +308,25 @@ fn integers(
     Ok(())
 }
 
-/// Calls `each` with each string and its row.
-fn texts(
-    ids: &ArrayRef,
+/// Calls `insert` with the hash, the string and the row of each string, [`grouped`].
+fn texts<'a>(
+    ids: &'a ArrayRef,
     rows: impl Iterator<Item = (usize, u64)>,
-    mut each: impl FnMut(&str, u64),
+    hash: impl Fn(&'a str) -> u64,
+    insert: impl FnMut(u64, &'a str, u64),
 ) -> Result<()> {
     match ids.data_type() {
         DataType::Utf8 => {
             let values = ids.as_string::<i32>();
-            rows.for_each(|(at, row)| each(values.value(at), row));
+            grouped(rows.map(|(at, row)| (values.value(at), row)), hash, insert);
         }
         DataType::LargeUtf8 => {
             let values = ids.as_string::<i64>();
-            rows.for_each(|(at, row)| each(values.value(at), row));
+            grouped(rows.map(|(at, row)| (values.value(at), row)), hash, insert);
         }
         DataType::Utf8View => {
             let values = ids.as_string_view();
-            rows.for_each(|(at, row)| each(values.value(at), row));
+            grouped(rows.map(|(at, row)| (values.value(at), row)), hash, insert);
         }
         other => return Err(wrong_type(other)),
     }

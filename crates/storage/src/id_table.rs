@@ -4,15 +4,86 @@ use std::hash::BuildHasher;
 
 use hashbrown::hash_table::{Entry, HashTable};
 
-/// Parts of a table. A power of two; each grows by itself.
+/// Parts of a table; each grows by itself.
 const SHARDS: usize = 64;
+/// Shares of the hashes: part `i` has `SHARDS + i` of them, so the last has twice as many ids as the first. Tables
+/// double; were the parts of one size, all would double within the same few writes.
+const SHARES: usize = SHARDS * SHARDS + SHARDS * (SHARDS - 1) / 2;
 /// Longest piece of an arena; a longer string gets a piece of its own.
 const PIECE: usize = 1 << 20;
+/// Ids that are put in order of their parts before they are inserted.
+const CHUNK: usize = 1 << 15;
+/// Fewer ids than this are inserted as they come.
+const SMALL_CHUNK: usize = 1 << 10;
 
-/// Parts of a table, chosen by bits of the hash that the parts themselves use last: they take the low ones for
-/// the place and the top seven for the tag.
+/// The part of each share.
+static SHARD_OF: [u8; SHARES] = {
+    let mut shard_of = [0; SHARES];
+    let (mut shard, mut at, mut left) = (0, 0, SHARDS);
+    while at < SHARES {
+        if left == 0 {
+            shard += 1;
+            left = SHARDS + shard;
+        }
+        shard_of[at] = shard as u8;
+        left -= 1;
+        at += 1;
+    }
+    shard_of
+};
+
+/// The part of a hash, by bits that the parts themselves use last: they take the low ones for the place and the
+/// top seven for the tag.
+#[inline]
 fn shard(hash: u64) -> usize {
-    (hash >> 48) as usize % SHARDS
+    let middle = (hash >> 32) as usize & 0xFF_FFFF;
+    SHARD_OF[(middle * SHARES) >> 24].into()
+}
+
+/// Calls `insert` with the hash, key and row of each item. Many items come grouped by part, so that a part's
+/// memory is touched while it is in the cache; those of one key stay in order.
+pub(crate) fn grouped<K: Copy>(
+    mut items: impl Iterator<Item = (K, u64)>,
+    hash: impl Fn(K) -> u64,
+    mut insert: impl FnMut(u64, K, u64),
+) {
+    let mut chunk: Vec<(u64, K, u64)> = Vec::new();
+    let mut order: Vec<u32> = Vec::new();
+    loop {
+        chunk.clear();
+        chunk.extend(
+            items
+                .by_ref()
+                .take(CHUNK)
+                .map(|(key, row)| (hash(key), key, row)),
+        );
+        if chunk.len() < SMALL_CHUNK {
+            chunk
+                .iter()
+                .for_each(|(hash, key, row)| insert(*hash, *key, *row));
+        } else {
+            let mut ends = [0_u32; SHARDS + 1];
+            for (hash, ..) in &chunk {
+                ends[shard(*hash) + 1] += 1;
+            }
+            for i in 0..SHARDS {
+                ends[i + 1] += ends[i];
+            }
+            order.resize(chunk.len(), 0);
+            for (at, (hash, ..)) in chunk.iter().enumerate() {
+                let end = &mut ends[shard(*hash)];
+                order[*end as usize] = at as u32;
+                *end += 1;
+            }
+            for at in &order {
+                let (hash, key, row) = chunk[*at as usize];
+                insert(hash, key, row);
+            }
+        }
+        if chunk.len() < CHUNK {
+            return;
+        }
+    }
 }
 
 fn shards<T>() -> Vec<HashTable<T>> {
@@ -53,8 +124,13 @@ impl IntTable {
     }
 
     #[inline]
-    pub fn insert(&mut self, hasher: &impl BuildHasher, bits: u64, row: u64) -> Option<u64> {
-        let hash = hasher.hash_one(bits);
+    pub fn insert(
+        &mut self,
+        hasher: &impl BuildHasher,
+        hash: u64,
+        bits: u64,
+        row: u64,
+    ) -> Option<u64> {
         let table = &mut self.shards[shard(hash)];
         match table.entry(
             hash,
@@ -109,8 +185,13 @@ impl TextTable {
         found.map(|(_, row)| *row)
     }
 
-    pub fn insert(&mut self, hasher: &impl BuildHasher, text: &str, row: u64) -> Option<u64> {
-        let hash = hasher.hash_one(text.as_bytes());
+    pub fn insert(
+        &mut self,
+        hasher: &impl BuildHasher,
+        hash: u64,
+        text: &str,
+        row: u64,
+    ) -> Option<u64> {
         let table = &mut self.shards[shard(hash)];
         let arena = &mut self.arena;
         let same = |(place, _): &(Place, u64)| arena.get(*place) == text.as_bytes();
@@ -125,8 +206,7 @@ impl TextTable {
         None
     }
 
-    pub fn remove(&mut self, hasher: &impl BuildHasher, text: &str) -> Option<u64> {
-        let hash = hasher.hash_one(text.as_bytes());
+    pub fn remove(&mut self, hash: u64, text: &str) -> Option<u64> {
         let arena = &mut self.arena;
         let same = |(place, _): &(Place, u64)| arena.get(*place) == text.as_bytes();
         let entry = self.shards[shard(hash)].find_entry(hash, same);

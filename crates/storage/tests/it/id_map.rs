@@ -96,6 +96,48 @@ proptest! {
 }
 
 #[test]
+fn large_batches_are_inserted_as_small_ones_are() {
+    let ids: Vec<i64> = (0..100_000_i64).map(|i| i * i % 60_000).collect();
+    for data_type in [DataType::Int64, DataType::Utf8] {
+        let mut model: HashMap<i64, u64> = HashMap::new();
+        let mut expected: Vec<u64> = ids
+            .iter()
+            .zip(7..)
+            .filter_map(|(id, row)| model.insert(*id, row))
+            .collect();
+        let column: ArrayRef = Arc::new(Int64Array::from(ids.clone()));
+        let batch = batch(cast(&column, &data_type).unwrap());
+        let mut map = IdMap::new(&data_type).unwrap();
+        let mut replaced = Vec::new();
+        map.insert_column(&batch, 0, 7, &mut |row| replaced.push(row))
+            .unwrap();
+        replaced.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(replaced, expected);
+        assert_eq!(map.len(), model.len());
+        for (id, row) in model {
+            assert_eq!(map.get(&key(&data_type, id, &id.to_string())), Some(row));
+        }
+    }
+}
+
+#[test]
+fn the_table_grows_in_small_steps() {
+    let mut map = IdMap::new(&DataType::Int64).unwrap();
+    let mut before = map.memory_bytes();
+    for id in 0..400_000 {
+        map.insert(&Key::Int(id), id as u64).unwrap();
+        let now = map.memory_bytes();
+        // One of 64 parts, of which the largest has a 48th of the ids, doubles at a time.
+        assert!(
+            id < 1_000 || now - before <= now / 24,
+            "{id}: {before} to {now}"
+        );
+        before = now;
+    }
+}
+
+#[test]
 fn signs_are_kept_apart() {
     let mut signed = IdMap::new(&DataType::Int32).unwrap();
     signed
