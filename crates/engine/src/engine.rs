@@ -22,7 +22,7 @@ use crate::options::Options;
 use crate::put::PutSession;
 use crate::recover::{Recovered, recover};
 use crate::shared::{Pending, Shared};
-use crate::{checkpoint, indexer, maintenance, search};
+use crate::{checkpoint, compact, indexer, maintenance, search, vacuum};
 
 /// A vector database on one data folder. Cloning shares it; the last [`Engine::close`] or drop ends its threads.
 #[derive(Debug, Clone)]
@@ -255,6 +255,20 @@ impl Engine {
     /// If the disk fails; the last checkpoint stays the valid one.
     pub fn checkpoint(&self) -> Result<u64> {
         checkpoint::make(self.shared())
+    }
+
+    /// Writes segments and graphs anew that hold too many dead rows, and joins small segments; what housekeeping does
+    /// every [`Options::tidy_interval`]. Returns the number of datasets whose segments changed.
+    ///
+    /// # Errors
+    /// If the disk fails; what was there stays.
+    pub fn tidy(&self) -> Result<usize> {
+        let mut changed = 0;
+        for dataset in self.catalog().datasets() {
+            changed += usize::from(compact::compact(self.shared(), &dataset)?);
+            vacuum::vacuum(&dataset, self.options().hnsw)?;
+        }
+        Ok(changed)
     }
 
     /// Index of the last log entry, and of the last that is durable.

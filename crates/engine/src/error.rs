@@ -169,7 +169,7 @@ pub enum Error {
         free: u64,
         needed: u64,
     },
-    #[error("the data folder belongs to {holder}; stop that process or choose another folder")]
+    #[error("{holder}; stop that process or choose another data folder")]
     Locked { holder: String },
     #[error(
         "the log entry {index} cannot be read: {what}; the data folder is damaged or of a newer version"

@@ -8,8 +8,6 @@ use crate::shared::Shared;
 use crate::{checkpoint, compact, seal, vacuum};
 
 const ROUND: Duration = Duration::from_millis(100);
-/// How often segments and graphs are looked over for what died in them.
-const TIDY: Duration = Duration::from_secs(5);
 
 /// The body of the housekeeping thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
@@ -30,7 +28,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                 );
             }
         }
-        if last_tidy.elapsed() >= TIDY {
+        if last_tidy.elapsed() >= shared.options.tidy_interval {
             for dataset in shared.catalog.datasets() {
                 report(
                     "compact",
@@ -45,17 +43,37 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             }
             last_tidy = Instant::now();
         }
-        let due = last_checkpoint.elapsed() >= shared.options.checkpoint_interval;
-        if due || shared.log.size_bytes() >= shared.options.max_log_bytes {
+        if is_due(
+            last_checkpoint.elapsed(),
+            shared.options.checkpoint_interval,
+        ) || shared.log.size_bytes() >= shared.options.max_log_bytes
+        {
             report("checkpoint", "all", checkpoint::make(shared).map(drop));
             last_checkpoint = Instant::now();
         }
     }
 }
 
+/// Whether a checkpoint is due by time; an interval of zero says never.
+fn is_due(since: Duration, interval: Duration) -> bool {
+    !interval.is_zero() && since >= interval
+}
+
 /// Housekeeping that fails is said and tried again in the next round; it never takes an acknowledged row with it.
 fn report(what: &str, dataset: &str, result: crate::Result<()>) {
     if let Err(error) = result {
         tracing::error!(what, dataset, %error, "housekeeping failed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_of_zero_means_no_checkpoints_by_time() {
+        let second = Duration::from_secs(1);
+        assert!(!is_due(second, Duration::ZERO));
+        assert!(is_due(second, second) && !is_due(Duration::ZERO, second));
     }
 }

@@ -29,7 +29,9 @@ pub struct Options {
     pub index_queue: usize,
     /// Bytes of a tail at which it is sealed into a segment.
     pub seal_bytes: u64,
-    /// Longest time between checkpoints.
+    /// How often segments and graphs are looked over for what died in them.
+    pub tidy_interval: Duration,
+    /// Longest time between checkpoints; zero: they are made by size only.
     pub checkpoint_interval: Duration,
     /// Bytes of log at which a checkpoint is made.
     pub max_log_bytes: u64,
@@ -58,6 +60,7 @@ impl Options {
             index_workers: std::thread::available_parallelism().map_or(1, usize::from),
             index_queue: 10_000,
             seal_bytes: 128 << 20,
+            tidy_interval: Duration::from_secs(5),
             checkpoint_interval: Duration::from_secs(3_600),
             max_log_bytes: 1 << 30,
             memory_limit: u64::MAX,

@@ -84,9 +84,7 @@ impl PutSession {
                 Ok(None)
             }
             _ if self.has_dictionaries() => {
-                let batch = message
-                    .header_as_record_batch()
-                    .ok_or(Error::NotABatch)?;
+                let batch = message.header_as_record_batch().ok_or(Error::NotABatch)?;
                 let body = Buffer::from(body);
                 let schema = Arc::clone(&self.incoming);
                 let version = message.version();

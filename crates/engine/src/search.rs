@@ -110,8 +110,10 @@ pub enum Strategy {
     Exact,
     /// The rows that pass the filter were scanned.
     ExactFiltered,
-    /// The graph was walked; rows not yet in it were scanned.
+    /// The graph was walked.
     Graph,
+    /// The graph was walked, and rows not yet in it were scanned.
+    GraphAndTail,
     /// The graph was walked, returning only rows that pass the filter.
     GraphFiltered,
     /// The graph gave fewer than there are, so all rows were scanned.
@@ -125,6 +127,7 @@ impl Strategy {
             Strategy::Exact => "exact",
             Strategy::ExactFiltered => "exact_filtered",
             Strategy::Graph => "graph",
+            Strategy::GraphAndTail => "graph_and_tail",
             Strategy::GraphFiltered => "graph_filtered",
             Strategy::GraphThenExact => "graph_then_exact",
         }
@@ -170,16 +173,15 @@ impl Searcher<'_> {
             stats: SearchStats::default(),
             short_because: None,
         };
-        match found.strategy {
-            Strategy::Graph | Strategy::GraphFiltered => self.walk(&query, &mut found)?,
-            _ => self.scan(&query, 0, &mut found)?,
+        let by_graph = matches!(found.strategy, Strategy::Graph | Strategy::GraphFiltered);
+        if by_graph {
+            self.walk(&query, &mut found)?;
+        } else {
+            self.scan(&query, 0, &mut found)?;
         }
-        if found.neighbors.len() < self.wanted()
-            && matches!(found.strategy, Strategy::Graph | Strategy::GraphFiltered)
-        {
+        if by_graph && found.neighbors.len() < self.wanted() {
             // The graph ran out of reachable rows before it ran out of rows. Only a scan knows them all.
             found.strategy = Strategy::GraphThenExact;
-            found.neighbors.clear();
             self.scan(&query, 0, &mut found)?;
         }
         self.cut(&mut found);
@@ -256,6 +258,9 @@ impl Searcher<'_> {
         if watermark >= self.view.next_row {
             found.neighbors = from_graph;
             return Ok(());
+        }
+        if found.strategy == Strategy::Graph {
+            found.strategy = Strategy::GraphAndTail;
         }
         self.scan(query, watermark, found)?;
         let mut top = TopK::new(self.k);

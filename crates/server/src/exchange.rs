@@ -53,15 +53,56 @@ async fn take(
     let first = first?;
     let descriptor = first.flight_descriptor.clone().unwrap_or_default();
     let is_command = descriptor.r#type == DescriptorType::Cmd as i32;
+    let incoming = Incoming {
+        first: Some(first),
+        rest: messages,
+    };
     if is_command && descriptor.cmd.as_ref() == b"VectorSearch" {
-        return search(context, &first, messages, answers).await;
+        return search(context, incoming, answers).await;
     }
     if is_command && descriptor.cmd.as_ref() == b"sync" {
-        return changes(context, &first, answers).await;
+        return changes(context, incoming, answers).await;
     }
     match ingest_dataset(&descriptor) {
-        Some(dataset) => ingest(context, &dataset, &first, messages, answers).await,
-        None => echo(messages, answers).await,
+        Some(dataset) => ingest(context, &dataset, incoming, answers).await,
+        None => echo(incoming, answers).await,
+    }
+}
+
+/// The messages of a call, the first one included.
+struct Incoming {
+    first: Option<FlightData>,
+    rest: Streaming<FlightData>,
+}
+
+impl Incoming {
+    async fn next(&mut self) -> Result<Option<FlightData>, Status> {
+        match self.first.take() {
+            Some(first) => Ok(Some(first)),
+            None => self.rest.next().await.transpose(),
+        }
+    }
+
+    /// The next message that carries Arrow data. Some clients send their descriptor in a message of its own, and
+    /// metadata alone carries no rows.
+    async fn next_data(&mut self) -> Result<Option<FlightData>, Status> {
+        loop {
+            match self.next().await? {
+                Some(message) if message.data_header.is_empty() => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// The schema that comes before all batches.
+    async fn schema(&mut self) -> Result<SchemaRef, Status> {
+        match self.next_data().await? {
+            Some(message) => read_schema(&message.data_header),
+            None => Err(invalid(
+                "empty_stream",
+                "the stream ended before its schema; send a schema first",
+            )),
+        }
     }
 }
 
@@ -75,16 +116,17 @@ fn ingest_dataset(descriptor: &FlightDescriptor) -> Option<String> {
 }
 
 /// A connectivity probe: every message is answered.
-async fn echo(mut messages: Streaming<FlightData>, answers: &Answers) -> Result<(), Status> {
+async fn echo(mut messages: Incoming, answers: &Answers) -> Result<(), Status> {
     let ack = || {
         Ok(FlightData {
             data_body: Bytes::from_static(b"ack"),
             ..FlightData::default()
         })
     };
-    let mut more = true;
-    while more && answers.send(ack()).await.is_ok() {
-        more = messages.next().await.transpose()?.is_some();
+    while messages.next().await?.is_some() {
+        if answers.send(ack()).await.is_err() {
+            break;
+        }
     }
     Ok(())
 }
@@ -93,20 +135,16 @@ async fn echo(mut messages: Streaming<FlightData>, answers: &Answers) -> Result<
 async fn ingest(
     context: &Shared,
     dataset: &str,
-    first: &FlightData,
-    mut messages: Streaming<FlightData>,
+    mut messages: Incoming,
     answers: &Answers,
 ) -> Result<(), Status> {
-    let schema = read_schema(&first.data_header)?;
+    let schema = messages.schema().await?;
     let mut session = context
         .engine
         .put(dataset, &schema)
         .map_err(|error| of(&error))?;
     let mut batch_id = 0;
-    while let Some(message) = messages.next().await.transpose()? {
-        if message.data_header.is_empty() {
-            continue;
-        }
+    while let Some(message) = messages.next_data().await? {
         context
             .engine
             .check_writable()
@@ -141,20 +179,12 @@ struct Queries {
 }
 
 /// A k-NN join: each row of the stream is a query.
-async fn search(
-    context: &Shared,
-    first: &FlightData,
-    mut messages: Streaming<FlightData>,
-    answers: &Answers,
-) -> Result<(), Status> {
-    let schema = read_schema(&first.data_header)?;
+async fn search(context: &Shared, mut messages: Incoming, answers: &Answers) -> Result<(), Status> {
+    let schema = messages.schema().await?;
     let dictionaries = std::collections::HashMap::new();
     let mut sent: Option<SchemaRef> = None;
     let mut first_query = 0;
-    while let Some(message) = messages.next().await.transpose()? {
-        if message.data_header.is_empty() {
-            continue;
-        }
+    while let Some(message) = messages.next_data().await? {
         let batch =
             flight_data_to_arrow_batch(&message, std::sync::Arc::clone(&schema), &dictionaries)
                 .map_err(|error| {
@@ -306,12 +336,20 @@ struct From {
     from: u64,
 }
 
-/// The log from a sequence number on, to its present end: `{"from": n}` as the first message's metadata, 1 if none.
-async fn changes(context: &Shared, first: &FlightData, answers: &Answers) -> Result<(), Status> {
-    let mut from = match first.app_metadata.as_ref() {
-        [] => 1,
-        metadata => json::read::<From>(metadata, "sync request", &["from"])?.from,
-    };
+/// The log from a sequence number on, to its present end: `{"from": n}` as a message's metadata, 1 if the client ends without.
+async fn changes(
+    context: &Shared,
+    mut messages: Incoming,
+    answers: &Answers,
+) -> Result<(), Status> {
+    let mut from = 1;
+    // The request may come with the descriptor or in any message after it, up to where the client is done writing.
+    while let Some(message) = messages.next().await? {
+        if !message.app_metadata.is_empty() {
+            from = json::read::<From>(&message.app_metadata, "sync request", &["from"])?.from;
+            break;
+        }
+    }
     loop {
         let changes = blocking(|| context.engine.changes(from)).map_err(|error| of(&error))?;
         let Some(last) = changes.last() else {

@@ -118,6 +118,8 @@ fn engine_options(config: &Config) -> Options {
         ef_search: config.hnsw_ef_search,
         index_workers: config.index_workers,
         index_queue: config.index_queue_size,
+        seal_bytes: config.storage_segment_size,
+        tidy_interval: config.compact_interval,
         checkpoint_interval: config.snapshot_interval,
         max_log_bytes: config.max_wal_size,
         memory_limit: config.memory_limit,

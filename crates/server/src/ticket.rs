@@ -227,6 +227,8 @@ impl SearchObject {
                 "the search has both 'vector' and 'vectors'; send one of them",
             ));
         }
+        // Who sends a list of queries gets their numbers, also for a list of one.
+        let first_query = self.vectors.is_some().then_some(0);
         let vectors = self
             .vectors
             .or(self.vector.map(|vector| vec![vector]))
@@ -256,7 +258,7 @@ impl SearchObject {
             columns: self.columns.unwrap_or_default(),
             include_vectors: self.include_vectors.unwrap_or(false),
             timeout: timeout.map(Duration::from_millis),
-            first_query: None,
+            first_query,
         };
         request.check().map_err(|error| of(&error))?;
         Ok((self.dataset, request))

@@ -206,6 +206,10 @@ options! {
         snapshot_interval: Duration, Span(0, 30 * 24 * HOUR), Text("1h");
         /// A checkpoint is made when the log is this large.
         max_wal_size: u64, Bytes(1 << 20, MAX_BYTES), Text("1GiB");
+        /// New rows are moved from memory into a file of this size when they fill one.
+        storage_segment_size: u64, Bytes(64 << 10, 4 << 30), Text("128MiB");
+        /// How often files and graphs are looked over for deleted and replaced rows, to be written anew without them.
+        compact_interval: Duration, Span(100, 24 * HOUR), Text("5s");
         /// Neighbours of a row in the HNSW graph.
         hnsw_m: usize, Int(2, 128), Text("16");
         /// Candidates looked at when a row is put into the graph.

@@ -13,6 +13,8 @@
 //! ```
 
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::convert::Infallible;
