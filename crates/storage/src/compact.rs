@@ -4,14 +4,19 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::SchemaRef;
+use arrow_select::filter::filter_record_batch;
 use longbow_disk::Disk;
 
 use crate::batch::{Batch, concat};
 use crate::error::{Error, Result};
 use crate::segment::{Segment, SegmentMeta};
 use crate::segment_writer::SegmentWriter;
+
+/// Ranges of a batch that are held as views of it.
+const MAX_VIEWS: usize = 8;
 
 /// How large compaction makes things, in bytes. Each is passed by at most one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,20 +106,50 @@ impl<'a> Compactor<'a> {
         }
         let batch = batch.with_schema(&self.schema)?;
         let row_bytes = batch.bytes().div_ceil(rows as u64).max(1);
-        for (first, start, len) in runs {
-            let (mut first, mut start, end) = (first, start, start + len);
-            while start < end {
+        let mut piece = Vec::new();
+        let mut piece_rows = 0;
+        for (mut first, mut start, mut len) in runs {
+            while len > 0 {
                 let room = self.sizes.batch.saturating_sub(self.pending_bytes) / row_bytes;
-                let len = (room.max(1) as usize).min(end - start);
-                self.pending.push(batch.slice(start, len)?);
-                self.pending_rows.push(first..first + len as u64);
-                self.pending_bytes += row_bytes * len as u64;
-                (first, start) = (first + len as u64, start + len);
-                if self.pending_bytes >= self.sizes.batch {
+                let left = (room.max(1) as usize).saturating_sub(piece_rows);
+                let taken = left.min(len);
+                piece.push(start..start + taken);
+                piece_rows += taken;
+                self.pending_rows.push(first..first + taken as u64);
+                (first, start, len) = (first + taken as u64, start + taken, len - taken);
+                if taken == left {
+                    self.pend(&batch, &mut piece, row_bytes * piece_rows as u64)?;
+                    piece_rows = 0;
                     self.flush()?;
                 }
             }
         }
+        self.pend(&batch, &mut piece, row_bytes * piece_rows as u64)
+    }
+
+    /// Adds the rows of `piece` to what is pending: a few ranges as views, many as a copy, because a view costs
+    /// more than a row.
+    fn pend(&mut self, batch: &Batch, piece: &mut Vec<Range<usize>>, bytes: u64) -> Result<()> {
+        let (Some(first), Some(last)) = (piece.first(), piece.last()) else {
+            return Ok(());
+        };
+        if piece.len() <= MAX_VIEWS {
+            for range in piece.iter() {
+                self.pending.push(batch.slice(range.start, range.len())?);
+            }
+        } else {
+            let (start, end) = (first.start, last.end);
+            let mut keep = BooleanBufferBuilder::new(end - start);
+            for range in piece.iter() {
+                keep.append_n(range.start - start - keep.len(), false);
+                keep.append_n(range.len(), true);
+            }
+            let keep = BooleanArray::new(keep.finish(), None);
+            let window = batch.slice(start, end - start)?;
+            self.pending.push(filter_record_batch(&window, &keep)?);
+        }
+        self.pending_bytes += bytes;
+        piece.clear();
         Ok(())
     }
 

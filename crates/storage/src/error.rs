@@ -162,6 +162,12 @@ pub enum Error {
         offset: u64,
         what: &'static str,
     },
+    #[error("{} is damaged: the batch at offset {offset} is not valid ({source}); restore it from a replica or snapshot", path.display())]
+    SegmentBatch {
+        path: PathBuf,
+        offset: u64,
+        source: Box<Error>,
+    },
     #[error("{} was written by a newer version (format {found}, this version reads up to {supported}); use that version", path.display())]
     NewerVersion {
         path: PathBuf,

@@ -186,8 +186,9 @@ impl SegmentFile<'_> {
         let schema = footer
             .schema()
             .ok_or_else(|| self.damaged_footer("schema"))?;
-        let schema = schema_from_flatbuffer(schema)?;
-        let runs = RowRuns::decode(&self.base64(&footer, ROWS_KEY)?)?;
+        let schema = schema_from_flatbuffer(schema).map_err(|_| self.damaged_footer("schema"))?;
+        let runs = RowRuns::decode(&self.base64(&footer, ROWS_KEY)?);
+        let runs = runs.map_err(|_| self.damaged_footer(ROWS_KEY))?;
         let mut batches = Vec::new();
         let mut starts = vec![0];
         let mut rows = 0;
@@ -217,11 +218,17 @@ impl SegmentFile<'_> {
         let prefix = prefix.ok_or_else(damaged)?;
         let (start, length) = prefix.split_at(4);
         let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]);
+        let offset = block.message.start as u64;
         let header = block.message.start + 8..block.body.start;
         if start != CONTINUATION || length as usize != header.len() {
             return Err(damaged());
         }
-        Batch::from_message(schema, self.map.slice(header), self.map.slice(block.body))
+        let batch = Batch::from_message(schema, self.map.slice(header), self.map.slice(block.body));
+        batch.map_err(|source| Error::SegmentBatch {
+            path: self.path.into(),
+            offset,
+            source: Box::new(source),
+        })
     }
 
     fn footer(&self) -> Result<Footer<'_>> {
