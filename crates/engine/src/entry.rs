@@ -267,3 +267,113 @@ impl Parts {
 fn bad(index: u64, what: &'static str) -> Error {
     Error::BadEntry { index, what }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch, types::Float32Type};
+    use proptest::prelude::*;
+
+    fn batch() -> Batch {
+        let vectors = [
+            Some(vec![Some(0.5), Some(1.0)]),
+            Some(vec![Some(2.0), Some(-3.0)]),
+        ];
+        let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2);
+        let columns = [
+            ("id", Arc::new(Int64Array::from(vec![1, 2])) as _),
+            ("vector", Arc::new(vectors) as _),
+        ];
+        Batch::from_record_batch(
+            &RecordBatch::try_from_iter(columns).expect("columns of one length"),
+        )
+        .expect("types that are stored")
+    }
+
+    fn ops() -> Vec<Op> {
+        let ids = vec![Id::Int(-1), Id::Large(u64::MAX), Id::Text("a".into())];
+        vec![
+            Op::Put {
+                dataset: 7,
+                schema_version: 1,
+                batch: Arc::new(batch()),
+            },
+            Op::DeleteRows {
+                dataset: 7,
+                rows: [1, 2, 1 << 40].into_iter().collect(),
+            },
+            Op::Small(Small::DeleteIds { dataset: 7, ids }),
+            Op::Small(Small::DropDataset { dataset: 7 }),
+            Op::Small(Small::CreateNamespace { name: "n".into() }),
+        ]
+    }
+
+    fn payload(op: &Op) -> (u8, Vec<u8>) {
+        let (kind, parts) = op.encode().expect("small enough");
+        (kind, parts.concat())
+    }
+
+    #[test]
+    fn the_bytes_of_version_1_stay_as_they_are() {
+        let golden = include_bytes!("../tests/fixtures/entries_v1.bin");
+        let mut written = Vec::new();
+        for op in ops() {
+            let (kind, payload) = payload(&op);
+            written.push(kind);
+            written.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+            written.extend_from_slice(&payload);
+        }
+        assert!(
+            written == golden,
+            "the format changed: give it a new kind and keep reading the old one"
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let schema = DatasetSchema::new(&batch().schema(), 1).expect("a good schema");
+        for op in ops() {
+            let (kind, bytes) = payload(&op);
+            let read = Op::decode(1, kind, bytes.into(), |_| Some(Arc::clone(&schema)));
+            let read = read.expect("an entry").expect("the dataset is there");
+            assert_eq!(payload(&read), payload(&op));
+        }
+    }
+
+    #[test]
+    fn a_put_into_a_dataset_that_is_gone_is_nothing() {
+        let (kind, payload) = payload(&ops()[0]);
+        assert!(
+            Op::decode(1, kind, payload.into(), |_| None)
+                .expect("an entry")
+                .is_none()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_entries_are_refused_or_read_but_never_panic(
+            which in 0..5_usize,
+            at in any::<prop::sample::Index>(),
+            value in any::<u8>(),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let schema = DatasetSchema::new(&batch().schema(), 1).expect("a good schema");
+            let (kind, mut payload) = payload(&ops()[which]);
+            let at = at.index(payload.len());
+            payload[at] = value;
+            let _ = Op::decode(1, kind, payload.clone().into(), |_| Some(Arc::clone(&schema)));
+            payload.truncate(cut.index(payload.len()));
+            let _ = Op::decode(1, kind, payload.into(), |_| Some(Arc::clone(&schema)));
+        }
+
+        #[test]
+        fn random_entries_are_refused_or_read_but_never_panic(
+            kind in 0..6_u8,
+            payload in prop::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let schema = DatasetSchema::new(&batch().schema(), 1).expect("a good schema");
+            let _ = Op::decode(1, kind, payload.into(), |_| Some(Arc::clone(&schema)));
+        }
+    }
+}

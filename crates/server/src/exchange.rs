@@ -9,7 +9,7 @@ use arrow_flight::{FlightData, FlightDescriptor};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::StreamExt;
-use longbow_engine::SearchRequest;
+use longbow_engine::{Change, ChangeKind, SearchRequest};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -350,6 +350,7 @@ async fn changes(
             break;
         }
     }
+    let mut has_schema = false;
     loop {
         let changes = blocking(|| context.engine.changes(from)).map_err(|error| of(&error))?;
         let Some(last) = changes.last() else {
@@ -357,6 +358,13 @@ async fn changes(
         };
         from = last.sequence + 1;
         for change in changes {
+            if !change.header.is_empty()
+                && !std::mem::replace(&mut has_schema, true)
+                && let Some(schema) = missing_schema(context, &change)
+                && answers.send(Ok(schema)).await.is_err()
+            {
+                return Ok(());
+            }
             let said = json!({
                 "sequence": change.sequence,
                 "timestamp": change.timestamp_us,
@@ -374,4 +382,13 @@ async fn changes(
             }
         }
     }
+}
+
+/// The schema to send before rows whose dataset was created before the feed began: Arrow readers need one first.
+fn missing_schema(context: &Shared, change: &Change) -> Option<FlightData> {
+    if change.kind != ChangeKind::Put {
+        return None;
+    }
+    let dataset = context.engine.catalog().find(change.dataset.as_deref()?)?;
+    Some(encode::schema(&dataset.view().schema.arrow))
 }
