@@ -53,15 +53,20 @@ impl RealFile {
     }
 }
 
-/// Writes all parts at `*end`, in as many calls as it takes, moving `*end` past every byte that was taken.
-fn write_all_vectored(file: &fs::File, parts: &[IoSlice<'_>], end: &mut u64) -> io::Result<()> {
+/// Writes all parts at `*end`, in as many calls of `write` as it takes, moving `*end` past every byte that was taken.
+fn write_all_vectored(
+    parts: &[IoSlice<'_>],
+    end: &mut u64,
+    mut write: impl FnMut(&[IoSlice<'_>], u64) -> rustix::io::Result<usize>,
+) -> io::Result<()> {
     for chunk in parts.chunks(MAX_PARTS) {
-        // `advance_slices` below changes the slices of one chunk only when a write was short, but needs its own copy.
+        // Shortened in place after a short write, and therefore a copy.
         let mut copy: Vec<IoSlice<'_>> = chunk.to_vec();
         let mut rest = &mut copy[..];
+        // Empty parts at the front would make a write of nothing, which looks like a full disk.
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
-            match rustix::io::pwritev(file, rest, *end) {
+            match write(rest, *end) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::WriteZero)),
                 Ok(written) => {
                     *end += written as u64;
@@ -79,7 +84,8 @@ impl File for RealFile {
     fn append_vectored(&self, parts: &[IoSlice<'_>]) -> Result<u64> {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let start = *end;
-        write_all_vectored(&self.file, parts, &mut end).map_err(self.fail(Operation::Write))?;
+        let write = |parts: &[IoSlice<'_>], at| rustix::io::pwritev(&self.file, parts, at);
+        write_all_vectored(parts, &mut end, write).map_err(self.fail(Operation::Write))?;
         Ok(start)
     }
 
@@ -239,5 +245,61 @@ impl Disk for RealDisk {
 
     fn lock(&self, path: &Path, note: &str) -> Result<Box<dyn Lock>> {
         Ok(Box::new(take_lock(path, note)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    /// Takes at most `most` bytes a call, and is interrupted at every third.
+    fn write_in_pieces(parts: &[IoSlice<'_>], most: usize) -> (Vec<u8>, u64) {
+        let mut taken = Vec::new();
+        let mut end = 100;
+        let mut calls = 0;
+        let write = |parts: &[IoSlice<'_>], at: u64| {
+            calls += 1;
+            assert!(parts.len() <= MAX_PARTS && at == 100 + taken.len() as u64);
+            if calls % 3 == 0 {
+                return Err(Errno::INTR);
+            }
+            let before = taken.len();
+            taken.extend(parts.iter().flat_map(|p| p.iter()).take(most));
+            Ok(taken.len() - before)
+        };
+        write_all_vectored(parts, &mut end, write).unwrap();
+        (taken, end)
+    }
+
+    #[test]
+    fn short_and_interrupted_writes_are_continued() {
+        let bytes: Vec<u8> = (0..3000u32).map(|i| (i % 251) as u8).collect();
+        for part in [1, 2, 7, 3000] {
+            let mut parts: Vec<IoSlice<'_>> = bytes.chunks(part).map(IoSlice::new).collect();
+            parts.insert(0, IoSlice::new(&[]));
+            parts.push(IoSlice::new(&[]));
+            for most in [1, 3, 1000, usize::MAX] {
+                let (taken, end) = write_in_pieces(&parts, most);
+                assert!(
+                    taken == bytes && end == 3100,
+                    "parts of {part}, {most} a call"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_failed_write_tells_how_far_it_came() {
+        let mut left = 5;
+        let mut end = 0;
+        let write = |_: &[IoSlice<'_>], _| {
+            left -= 1;
+            if left > 0 { Ok(2) } else { Err(Errno::NOSPC) }
+        };
+        let error = write_all_vectored(&[IoSlice::new(&[0; 100])], &mut end, write).unwrap_err();
+        assert_eq!((error.kind(), end), (io::ErrorKind::StorageFull, 8));
+        let error = write_all_vectored(&[IoSlice::new(&[0])], &mut end, |_, _| Ok(0)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WriteZero);
     }
 }

@@ -4,6 +4,7 @@ mod background;
 mod common;
 mod faults;
 mod golden;
+mod mangled;
 mod power;
 mod torn;
 mod whole;
