@@ -97,6 +97,11 @@ impl Dataset {
         }
     }
 
+    /// Lets writes in behind what was replayed: they are checked against the schema as it is now.
+    pub(crate) fn open_intake(&self) {
+        self.intake.lock().schema = Arc::clone(&self.view.load().schema);
+    }
+
     /// What a reader sees now.
     pub fn view(&self) -> Arc<View> {
         self.view.load_full()

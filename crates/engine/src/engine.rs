@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -127,7 +127,7 @@ impl Engine {
     /// # Errors
     /// If the name or the schema is not acceptable, or does not fit the dataset.
     pub fn put(&self, dataset: &str, schema: &SchemaRef) -> Result<PutSession> {
-        PutSession::new(self.clone(), dataset, Arc::clone(schema))
+        PutSession::new(self.clone(), dataset, schema)
     }
 
     /// Deletes rows by id: all of them, or none if one is unknown.
@@ -338,8 +338,14 @@ impl Engine {
         if let Some(cause) = self.shared().log.poisoned() {
             return Err(Error::Stopped(cause.to_string()));
         }
-        if self.shared().stopping.load(Ordering::Acquire) {
+        let (stopping, gone) = (&self.shared().stopping, &self.shared().applier_gone);
+        if stopping.load(Ordering::Acquire) {
             return Err(Error::Stopped("it is shutting down".into()));
+        }
+        if gone.load(Ordering::Acquire) {
+            return Err(Error::Stopped(
+                "the thread that applies writes has failed".into(),
+            ));
         }
         Ok(())
     }
@@ -409,8 +415,19 @@ impl Threads {
     }
 }
 
+/// Sets a flag when it is dropped.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// The body of the applier thread: entries in the order of the log.
 fn apply_all(shared: &Shared, committed: &Receiver<Committed>) {
+    // Also if applying panics: writes must be refused then, not wait for ever.
+    let _gone = SetAtEnd(&shared.applier_gone);
     loop {
         match committed.recv_timeout(Duration::from_millis(100)) {
             Ok(entry) => {

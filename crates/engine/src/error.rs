@@ -103,7 +103,7 @@ pub enum Error {
         expected: usize,
         got: usize,
     },
-    #[error("a search needs a vector: give 'vector' or 'vectors'")]
+    #[error("the search has no vector; give 'vector' or 'vectors'")]
     NoQueryVector,
     #[error("k is {got}; expected 1 to {max}")]
     BadK { got: i64, max: usize },
@@ -141,13 +141,9 @@ pub enum Error {
     UnknownOperator(String),
     #[error("{0} is not in this version of Longbow; leave it out of the request")]
     Unimplemented(String),
-    #[error(
-        "the message is neither a record batch nor a dictionary; after the schema send only those"
-    )]
-    NotABatch,
-    #[error("the batch cannot be read: {0}")]
+    #[error("{0}{}", of_storage(.0).2)]
     Storage(#[from] longbow_storage::Error),
-    #[error("the log refuses: {0}")]
+    #[error("{0}")]
     Log(#[from] longbow_log::Error),
     #[error("the disk refuses: {0}")]
     Disk(#[from] longbow_disk::Error),
@@ -211,8 +207,8 @@ impl Error {
             Error::FilterValue { .. } => "filter_value",
             Error::UnknownOperator(_) => "unknown_operator",
             Error::Unimplemented(_) => "unimplemented",
-            Error::Storage(_) | Error::NotABatch => "bad_batch",
-            Error::Log(_) => "log_refused",
+            Error::Storage(error) => of_storage(error).0,
+            Error::Log(error) => of_log(error).0,
             Error::Disk(_) => "disk_refused",
             Error::Index(_) => "index_refused",
             Error::Arrow(_) => "arrow",
@@ -235,7 +231,9 @@ impl Error {
             Error::NamespaceNotEmpty { .. } | Error::Locked { .. } => Class::FailedPrecondition,
             Error::Unimplemented(_) => Class::Unimplemented,
             Error::MemoryLimit { .. } | Error::DiskSpace { .. } => Class::ResourceExhausted,
-            Error::Log(_) | Error::Stopped(_) => Class::Unavailable,
+            Error::Storage(error) => of_storage(error).1,
+            Error::Log(error) => of_log(error).1,
+            Error::Stopped(_) => Class::Unavailable,
             Error::Timeout(_) => Class::DeadlineExceeded,
             Error::Disk(_)
             | Error::Index(_)
@@ -244,6 +242,47 @@ impl Error {
             | Error::BadGraph { .. } => Class::Internal,
             _ => Class::InvalidArgument,
         }
+    }
+}
+
+/// What an error of storage means to a client: its code, its class, and the remedy if its own text has none.
+fn of_storage(error: &longbow_storage::Error) -> (&'static str, Class, &'static str) {
+    use longbow_storage::Error as Storage;
+    match error {
+        Storage::NewerVersion { .. } => ("newer_version", Class::FailedPrecondition, ""),
+        Storage::FileLength { .. }
+        | Storage::Checksum { .. }
+        | Storage::Damaged { .. }
+        | Storage::SegmentBatch { .. }
+        | Storage::Manifest { .. }
+        | Storage::ManifestJson(_) => ("data_damaged", Class::Internal, ""),
+        Storage::Disk(_) => ("disk_refused", Class::Internal, ""),
+        Storage::UnsupportedType { .. } => ("unsupported_type", Class::InvalidArgument, ""),
+        Storage::FieldType { .. } => (
+            "unsupported_type",
+            Class::InvalidArgument,
+            "; leave the column out or send it as another type",
+        ),
+        Storage::IdTooLong { .. } | Storage::NullId { .. } => {
+            ("bad_id", Class::InvalidArgument, "")
+        }
+        _ => (
+            "bad_batch",
+            Class::InvalidArgument,
+            "; nothing of the message was taken, write it anew with an Arrow library",
+        ),
+    }
+}
+
+/// What an error of the log means to a client: its code and its class.
+fn of_log(error: &longbow_log::Error) -> (&'static str, Class) {
+    use longbow_log::Error as Log;
+    match error {
+        Log::Newer { .. } => ("newer_version", Class::FailedPrecondition),
+        Log::Damaged { .. } | Log::Missing { .. } => ("data_damaged", Class::Internal),
+        Log::Replay { .. } => ("replay_failed", Class::Internal),
+        Log::TooLong { .. } => ("entry_too_long", Class::InvalidArgument),
+        _ => ("log_refused", Class::Unavailable),
     }
 }
 

@@ -94,4 +94,4 @@ pub use view::View;
 
 pub use longbow_index::HnswParams;
 pub use longbow_log::SyncMode;
-pub use longbow_storage::schema_from_message;
+pub use longbow_storage::{Batch, schema_from_message};

@@ -8,6 +8,8 @@ use crate::shared::Shared;
 use crate::{checkpoint, compact, seal, vacuum};
 
 const ROUND: Duration = Duration::from_millis(100);
+/// Batches in a tail at which it is sealed however small it is: sealing joins them, and readers pay for each.
+const SMALL_BATCHES: usize = 2_048;
 
 /// The body of the housekeeping thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
@@ -20,7 +22,8 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             continue;
         }
         for dataset in shared.catalog.datasets() {
-            if dataset.view().tail.bytes() >= shared.options.seal_bytes {
+            let view = dataset.view();
+            if view.tail.bytes() >= shared.options.seal_bytes || view.tail.len() >= SMALL_BATCHES {
                 report(
                     "seal",
                     &dataset.name,

@@ -1,15 +1,14 @@
 //! The front of the write path: a stream of Arrow messages is checked and handed to the log.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_buffer::Buffer;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
 use arrow_ipc::{MessageHeader, root_as_message};
 use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
 use longbow_kernels::Kernels;
-use longbow_storage::Batch;
+use longbow_storage::{Batch, Dictionaries, check_id_lengths, check_schema};
 
 use crate::dataset::Dataset;
 use crate::engine::Engine;
@@ -27,12 +26,10 @@ use crate::vectors::Vectors;
 pub struct PutSession {
     engine: Engine,
     name: String,
-    /// As the client sent it; may hold dictionaries.
-    incoming: SchemaRef,
-    /// As it is kept.
+    /// The schema as it is kept.
     stored: SchemaRef,
-    /// Dictionaries received so far, by id.
-    dictionaries: HashMap<i64, ArrayRef>,
+    /// Reads the batches of a client that sends dictionaries; what is kept has none.
+    dictionaries: Option<Dictionaries>,
     target: Option<Target>,
 }
 
@@ -43,19 +40,22 @@ struct Target {
 }
 
 impl PutSession {
-    pub(crate) fn new(engine: Engine, name: &str, incoming: SchemaRef) -> Result<Self> {
+    pub(crate) fn new(engine: Engine, name: &str, incoming: &SchemaRef) -> Result<Self> {
         crate::catalog::check_name(name)?;
-        let stored = Arc::new(stored_schema(&incoming));
+        let stored = Arc::new(stored_schema(incoming));
         match engine.shared().catalog.find(name) {
             Some(dataset) => drop(dataset.view().schema.evolve(name, &stored)?),
             None => drop(DatasetSchema::new(&stored, 1)?),
         }
+        check_schema(&stored)?;
+        let dictionaries = has_dictionaries(incoming)
+            .then(|| Dictionaries::new(incoming))
+            .transpose()?;
         Ok(PutSession {
             engine,
             name: name.to_owned(),
-            incoming,
             stored,
-            dictionaries: HashMap::new(),
+            dictionaries,
             target: None,
         })
     }
@@ -66,47 +66,21 @@ impl PutSession {
     /// # Errors
     /// If the batch is not acceptable; nothing of it is kept then.
     pub fn message(&mut self, header: Bytes, body: Bytes) -> Result<Option<Pending>> {
+        let Some(dictionaries) = &mut self.dictionaries else {
+            let as_it_comes = match self.fitting_schema() {
+                Some(schema) => schema,
+                None => Arc::clone(&self.stored),
+            };
+            let batch = Batch::from_message(&as_it_comes, header, body)?;
+            return self.batch(batch).map(Some);
+        };
         let message = root_as_message(&header).map_err(longbow_storage::Error::from)?;
-        match message.header_type() {
-            MessageHeader::DictionaryBatch => {
-                let batch = message
-                    .header_as_dictionary_batch()
-                    .ok_or(Error::NotABatch)?;
-                let body = Buffer::from(body);
-                let version = message.version();
-                arrow_ipc::reader::read_dictionary(
-                    &body,
-                    batch,
-                    &self.incoming,
-                    &mut self.dictionaries,
-                    &version,
-                )?;
-                Ok(None)
-            }
-            _ if self.has_dictionaries() => {
-                let batch = message.header_as_record_batch().ok_or(Error::NotABatch)?;
-                let body = Buffer::from(body);
-                let schema = Arc::clone(&self.incoming);
-                let version = message.version();
-                let batch = arrow_ipc::reader::read_record_batch(
-                    &body,
-                    batch,
-                    schema,
-                    &self.dictionaries,
-                    None,
-                    &version,
-                )?;
-                self.record_batch(&batch).map(Some)
-            }
-            _ => {
-                let as_it_comes = match self.fitting_schema() {
-                    Some(schema) => schema,
-                    None => Arc::clone(&self.stored),
-                };
-                let batch = Batch::from_message(&as_it_comes, header, body)?;
-                self.batch(batch).map(Some)
-            }
+        if message.header_type() == MessageHeader::DictionaryBatch {
+            dictionaries.add(&header, body)?;
+            return Ok(None);
         }
+        let batch = dictionaries.read(header, body)?;
+        self.record_batch(&batch).map(Some)
     }
 
     /// Takes a batch from this process.
@@ -130,13 +104,6 @@ impl PutSession {
             self.prepare()?;
         }
         Ok(())
-    }
-
-    fn has_dictionaries(&self) -> bool {
-        self.incoming
-            .fields()
-            .iter()
-            .any(|field| matches!(field.data_type(), DataType::Dictionary(..)))
     }
 
     /// The dataset's own schema object, if the stream's batches can be kept under it as they are.
@@ -171,8 +138,9 @@ impl PutSession {
             wait.with_label_values(&["put"])
                 .observe(waited.elapsed().as_secs_f64());
             if intake.dropped || !Arc::ptr_eq(&intake.schema, &schema) {
-                // Dropped or grown in between: look again.
+                // Dropped or grown in between: look again, after whoever does it is done.
                 drop(intake);
+                drop(self.engine.shared().catalog.ordering.lock());
                 self.target = None;
                 continue;
             }
@@ -198,6 +166,11 @@ impl PutSession {
     }
 }
 
+fn has_dictionaries(schema: &SchemaRef) -> bool {
+    let mut types = schema.fields().iter().map(|field| field.data_type());
+    types.any(|data_type| matches!(data_type, DataType::Dictionary(..)))
+}
+
 /// Grows the dataset's schema by the columns that `stored` adds, and gives the schema to check batches against.
 fn grow(engine: &Engine, dataset: &Dataset, stored: &SchemaRef) -> Result<Arc<DatasetSchema>> {
     let mut intake = dataset.intake.lock();
@@ -214,9 +187,11 @@ fn grow(engine: &Engine, dataset: &Dataset, stored: &SchemaRef) -> Result<Arc<Da
     Ok(Arc::clone(&intake.schema))
 }
 
-/// Ids and vectors must be there, and vectors finite.
+/// Ids and vectors must be there, ids not too long and vectors finite: what the applier would refuse must not reach
+/// the log.
 fn check_values(schema: &DatasetSchema, batch: &Batch) -> Result<()> {
     check_not_null(batch, schema.id, "id")?;
+    check_id_lengths(&batch.column(schema.id)?)?;
     for column in &schema.vectors {
         check_not_null(batch, column.index, &column.name)?;
         let Some(vectors) = Vectors::of(batch, column)? else {
@@ -240,9 +215,11 @@ fn check_not_null(batch: &Batch, at: usize, column: &str) -> Result<()> {
         return Ok(());
     }
     let array = batch.column(at)?;
-    let row = (0..batch.rows())
-        .find(|row| array.is_null(*row))
-        .unwrap_or(0);
+    let lists = array.as_fixed_size_list_opt();
+    let holds_null = |row: &usize| {
+        array.is_null(*row) || lists.is_some_and(|lists| lists.value(*row).null_count() > 0)
+    };
+    let row = (0..batch.rows()).find(holds_null).unwrap_or(0);
     Err(Error::NullValue {
         column: column.to_owned(),
         row,

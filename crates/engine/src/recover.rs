@@ -81,6 +81,10 @@ pub(crate) fn recover(
         replayed += u64::from(replay(&catalog, options.hnsw, record)?);
         Ok(())
     })?;
+    catalog
+        .datasets()
+        .iter()
+        .for_each(|dataset| dataset.open_intake());
     // Only now: whatever is wrong with the folder was found by then, and nothing of it was touched.
     let root = options.path.join("datasets");
     sweep_folder(disk.as_ref(), &root, &manifest, &|_, _| false)?;

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::dataset::Dataset;
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gather::{Located, reply_field};
 use crate::id::Id;
 use crate::search::{Found, SearchRequest, Searcher, matching};
@@ -20,6 +20,9 @@ use crate::view::View;
 
 /// Metadata key of the schema of every reply: a [`QueryInfo`] as JSON.
 pub const QUERY_KEY: &str = "longbow.query";
+
+/// Columns that a reply adds; stored columns of these names cannot be asked for in a search.
+const OWN_COLUMNS: [&str; 3] = ["query_index", "score", "distance"];
 
 /// What a reply says about how it came to be.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -62,10 +65,7 @@ impl SearchReply {
     /// # Errors
     /// If the id column is not of a type that ids have.
     pub fn ids(&self) -> Result<Vec<Id>> {
-        let column = self
-            .batch
-            .column_by_name("id")
-            .ok_or(crate::Error::NoIdColumn)?;
+        let column = self.batch.column_by_name("id").ok_or(Error::NoIdColumn)?;
         (0..column.len()).map(|at| Id::of(column, at)).collect()
     }
 
@@ -127,7 +127,7 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         let view = dataset.view();
         let column = view.schema.vector(&dataset.name, column)?;
-        let unknown = || crate::Error::IdNotFound {
+        let unknown = || Error::IdNotFound {
             dataset: dataset.name.clone(),
             id: id.to_string(),
         };
@@ -157,6 +157,14 @@ fn reply_columns(
     let vector = request.include_vectors.then_some(vector);
     for name in request.columns.iter().map(String::as_str).chain(vector) {
         let at = schema.column(&dataset.name, name)?;
+        if OWN_COLUMNS.contains(&name) {
+            let expected = "a column that is not named as one of the reply's own (query_index, score, distance)";
+            return Err(Error::BadValue {
+                field: "columns",
+                got: name.to_owned(),
+                expected,
+            });
+        }
         if !fields.iter().any(|field| field.name() == name) {
             fields.push(reply_field(&schema.arrow.fields()[at]));
         }
@@ -213,10 +221,6 @@ fn table(
     fields.push(Arc::new(Field::new("distance", DataType::Float32, false)));
     arrays.push(Arc::new(Float32Array::from(distances)));
     for field in gathered {
-        // A stored column of the same name would hide what the search says.
-        if fields.iter().any(|taken| taken.name() == field.name()) {
-            continue;
-        }
         arrays.push(located.column(field)?);
         fields.push(Arc::clone(field));
     }

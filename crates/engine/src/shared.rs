@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     /// Number of the last checkpoint.
     pub checkpoint: AtomicU64,
     pub stopping: AtomicBool,
+    /// Set when the applier thread has ended.
+    pub applier_gone: AtomicBool,
     pub indexers: Bell,
     pub maintenance: Bell,
     /// Held by whoever changes files of segments: sealing, compaction and checkpoints take turns.
@@ -55,6 +57,7 @@ impl Shared {
             applied,
             checkpoint: AtomicU64::new(checkpoint),
             stopping: AtomicBool::new(false),
+            applier_gone: AtomicBool::new(false),
             indexers: Bell::default(),
             maintenance: Bell::default(),
             files: Mutex::new(()),
