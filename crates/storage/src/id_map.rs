@@ -177,7 +177,7 @@ impl IdMap {
             let row = (0..ids.len()).find(|row| ids.is_null(*row)).unwrap_or(0);
             return Err(Error::NullId { row });
         }
-        check_lengths(&ids)?;
+        check_id_lengths(&ids)?;
         let rows = runs
             .into_iter()
             .flat_map(|(first, start, len)| (start..start + len).zip(first..))
@@ -333,8 +333,11 @@ fn texts<'a>(
     Ok(())
 }
 
-/// Refuses a column with a string that is too long.
-fn check_lengths(ids: &ArrayRef) -> Result<()> {
+/// Refuses a column of ids with a string that no map takes, so that it can be known before the column is logged.
+///
+/// # Errors
+/// If an id is longer than [`MAX_ID_BYTES`].
+pub fn check_id_lengths(ids: &ArrayRef) -> Result<()> {
     let mut lengths: Box<dyn Iterator<Item = usize>> = match ids.data_type() {
         DataType::Utf8 => Box::new(ids.as_string::<i32>().offsets().lengths()),
         DataType::LargeUtf8 => Box::new(ids.as_string::<i64>().offsets().lengths()),

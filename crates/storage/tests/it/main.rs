@@ -6,6 +6,7 @@ mod compact;
 mod dictionaries;
 mod id_map;
 mod manifest;
+mod pyarrow;
 mod schema;
 mod segment;
 mod tombstones;
