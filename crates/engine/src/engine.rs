@@ -186,12 +186,14 @@ impl Engine {
         let _ordering = self.shared().catalog.ordering.lock();
         let dataset = self.dataset(name)?;
         dataset.intake.lock().dropped = true;
-        let dropped = self
-            .shared()
-            .submit_small(Small::DropDataset {
-                dataset: dataset.number,
-            })?
-            .wait();
+        let drop = Small::DropDataset {
+            dataset: dataset.number,
+        };
+        let dropped = self.shared().submit_small(drop).and_then(Pending::wait);
+        if dropped.is_err() {
+            // The log refused, so the dataset stays, and takes puts again once the log does.
+            dataset.intake.lock().dropped = false;
+        }
         self.shared().maintenance.ring();
         dropped
     }
