@@ -1,10 +1,10 @@
 //! The tests of the log, from outside.
 
-mod background;
 mod common;
 mod faults;
 mod golden;
 mod mangled;
 mod power;
+mod slow;
 mod torn;
 mod whole;

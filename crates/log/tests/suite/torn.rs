@@ -158,6 +158,26 @@ fn damage_that_a_later_frame_vouches_for_is_refused() {
 }
 
 #[test]
+fn a_missing_or_repeated_frame_is_refused() {
+    let frame = 56 + 104;
+    for (sound, files) in [(true, killed_log(10, 100)), (false, unsynced_log(10, 100))] {
+        let at = 24 + 4 * frame;
+        let mut missing = files.clone();
+        missing[0].1.drain(at..at + frame);
+        let mut repeated = files.clone();
+        let again = repeated[0].1[at - frame..at].to_vec();
+        repeated[0].1.splice(at..at, again);
+        for broken in [missing, repeated] {
+            if sound {
+                check_damaged(&broken, 5);
+            } else {
+                check_prefix(&broken, 4);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_missing_segment_is_refused() {
     let files = killed_log(60, 100);
     assert_eq!(files.len(), 3);

@@ -1,4 +1,4 @@
-//! How far acknowledgements may run ahead of the disk.
+//! How far acknowledgements and readers may run ahead of the disk.
 
 use crate::common::*;
 use bytes::Bytes;
@@ -174,4 +174,21 @@ fn the_entry_that_passes_the_limit_is_the_first_to_wait() {
     *opened.lock().unwrap() = true;
     disk.open_gate(true);
     assert_eq!(told.recv().unwrap(), (true, true));
+}
+
+#[test]
+fn readers_do_not_see_what_is_not_acknowledged() {
+    let disk = SlowDisk::new();
+    let (log, ..) = open_after(&disk, options(SyncMode::EveryAck), 0).unwrap();
+    append_many(&log, 2, 100);
+    disk.open_gate(false);
+    let (_, told) = append(&log, entry(3, 100));
+    while log.unsynced_bytes() < 160 {
+        std::thread::yield_now();
+    }
+    assert_eq!(log.read(1, u64::MAX).unwrap().len(), 2);
+    assert!(log.read(3, u64::MAX).unwrap().is_empty());
+    disk.open_gate(true);
+    assert!(told.recv().unwrap().unwrap().durable);
+    assert_eq!(log.read(1, u64::MAX).unwrap().len(), 3);
 }
