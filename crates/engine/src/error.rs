@@ -141,7 +141,7 @@ pub enum Error {
     UnknownOperator(String),
     #[error("{0} is not in this version of Longbow; leave it out of the request")]
     Unimplemented(String),
-    #[error("{0}{}", of_storage(.0).2)]
+    #[error("{0}{remedy}", remedy = remedy(.0))]
     Storage(#[from] longbow_storage::Error),
     #[error("{0}")]
     Log(#[from] longbow_log::Error),
@@ -245,32 +245,36 @@ impl Error {
     }
 }
 
-/// What an error of storage means to a client: its code, its class, and the remedy if its own text has none.
-fn of_storage(error: &longbow_storage::Error) -> (&'static str, Class, &'static str) {
+/// The remedy for an error of storage whose own text has none.
+fn remedy(error: &longbow_storage::Error) -> &'static str {
+    match error {
+        longbow_storage::Error::FieldType { .. } => {
+            "; leave the column out or send it as another type"
+        }
+        _ if of_storage(error).0 == "bad_batch" => {
+            "; nothing of the message was taken, write it anew with an Arrow library"
+        }
+        _ => "",
+    }
+}
+
+/// What an error of storage means to a client: its code and its class.
+fn of_storage(error: &longbow_storage::Error) -> (&'static str, Class) {
     use longbow_storage::Error as Storage;
     match error {
-        Storage::NewerVersion { .. } => ("newer_version", Class::FailedPrecondition, ""),
+        Storage::NewerVersion { .. } => ("newer_version", Class::FailedPrecondition),
         Storage::FileLength { .. }
         | Storage::Checksum { .. }
         | Storage::Damaged { .. }
         | Storage::SegmentBatch { .. }
         | Storage::Manifest { .. }
-        | Storage::ManifestJson(_) => ("data_damaged", Class::Internal, ""),
-        Storage::Disk(_) => ("disk_refused", Class::Internal, ""),
-        Storage::UnsupportedType { .. } => ("unsupported_type", Class::InvalidArgument, ""),
-        Storage::FieldType { .. } => (
-            "unsupported_type",
-            Class::InvalidArgument,
-            "; leave the column out or send it as another type",
-        ),
-        Storage::IdTooLong { .. } | Storage::NullId { .. } => {
-            ("bad_id", Class::InvalidArgument, "")
+        | Storage::ManifestJson(_) => ("data_damaged", Class::Internal),
+        Storage::Disk(_) => ("disk_refused", Class::Internal),
+        Storage::UnsupportedType { .. } | Storage::FieldType { .. } => {
+            ("unsupported_type", Class::InvalidArgument)
         }
-        _ => (
-            "bad_batch",
-            Class::InvalidArgument,
-            "; nothing of the message was taken, write it anew with an Arrow library",
-        ),
+        Storage::IdTooLong { .. } | Storage::NullId { .. } => ("bad_id", Class::InvalidArgument),
+        _ => ("bad_batch", Class::InvalidArgument),
     }
 }
 
