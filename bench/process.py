@@ -7,6 +7,7 @@ import queue
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,10 +77,18 @@ class Server:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 
-    def resident_mb(self) -> float:
-        """Resident memory in MB."""
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    def cpu_by_thread(self) -> Counter[str]:
+        """CPU seconds used so far by the threads that run, added up by their names."""
+        used: Counter[str] = Counter()
+        for task in Path(f"/proc/{self.process.pid}/task").iterdir():
+            try:
+                head, tail = (task / "stat").read_text().rsplit(")", 1)
+            except FileNotFoundError:
+                continue  # It ended between the listing and now.
+            fields = tail.split()
+            name = head.split("(", 1)[1].rstrip("0123456789").rstrip("-")
+            used[name] += (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
+        return used
 
     def stop(self) -> None:
         """Asks it to end, and kills it if it does not."""

@@ -31,6 +31,10 @@ def tables(sections: dict[str, Any]) -> Iterator[tuple[str, Row, list[Row]]]:
                 rows.append((f"Do{kind.capitalize()} {int(count):,} x 128", *pair(kinds[kind], "bare")))
                 cpu = (kinds[kind]["longbow_cpu_s"], kinds[kind]["bare_cpu_s"])
                 rows.append(("  server CPU a round", *cpu, "", "", "s"))
+                threads = kinds[kind].get("longbow_cpu_s_by_thread", {})
+                rows += [
+                    (f"    {name}", used, "", "", "", "s") for name, used in threads.items() if used >= 0.01
+                ]
         yield "Transfer beside a bare Flight server (pyarrow)", header, rows
     if disk := sections.get("disk"):
         rows = [(key, value) for key, value in disk.items() if key not in ("rounds", "unit")]

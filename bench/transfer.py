@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import vectors
@@ -21,14 +23,16 @@ class Side:
         self.server = server
         self.servers = Servers(server.data_uri, server.meta_uri)
         self.cpu: dict[str, list[float]] = {"put": [], "get": []}
+        self.threads: Counter[str] = Counter()
 
     def put(self, dataset: str, batches: list, size: int) -> float:
         """Uploads and returns MB/s from the first byte to the last acknowledgement."""
-        cpu = self.server.cpu_seconds()
+        cpu, threads = self.server.cpu_seconds(), self.server.cpu_by_thread()
         start = time.perf_counter()
         put(self.servers.data, dataset, batches[0].schema, batches)
         elapsed = time.perf_counter() - start
         self.cpu["put"].append(self.server.cpu_seconds() - cpu)
+        self.threads.update(self.server.cpu_by_thread() - threads)
         return size / 1e6 / elapsed
 
     def get(self, dataset: str, rows: int, size: int) -> float:
@@ -72,7 +76,7 @@ def measure(
 
 
 def _puts(sides: tuple[Side, Side], data: list, rows: int, size: int, rounds: int) -> dict[str, Any]:
-    def one(side: Side):
+    def one(side: Side) -> Callable[[int], float]:
         def measured(number: int) -> float:
             # What the other side left for the disk to write is not charged to this one.
             os.sync()
@@ -87,8 +91,11 @@ def _puts(sides: tuple[Side, Side], data: list, rows: int, size: int, rounds: in
         side.put("warm", data[:1], size)
         side.drop("warm")
         side.cpu["put"].clear()
+        side.threads.clear()
     summary = alternate(rounds, one(sides[0]), one(sides[1]), NAMES, "MB/s").summary()
-    return summary | {f"{name}_cpu_s": side.cpu_mean("put") for name, side in zip(NAMES, sides, strict=True)}
+    cpu = {f"{name}_cpu_s": side.cpu_mean("put") for name, side in zip(NAMES, sides, strict=True)}
+    threads = {name: round(used / rounds, 3) for name, used in sides[0].threads.most_common()}
+    return summary | cpu | {"longbow_cpu_s_by_thread": threads}
 
 
 def _gets(
