@@ -7,7 +7,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,9 +77,9 @@ class Server:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 
-    def cpu_by_thread(self) -> Counter[str]:
+    def cpu_by_thread(self) -> dict[str, float]:
         """CPU seconds used so far by the threads that run, added up by their names."""
-        used: Counter[str] = Counter()
+        used: defaultdict[str, float] = defaultdict(float)
         for task in Path(f"/proc/{self.process.pid}/task").iterdir():
             try:
                 head, tail = (task / "stat").read_text().rsplit(")", 1)

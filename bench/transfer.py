@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +23,7 @@ class Side:
         self.server = server
         self.servers = Servers(server.data_uri, server.meta_uri)
         self.cpu: dict[str, list[float]] = {"put": [], "get": []}
-        self.threads: Counter[str] = Counter()
+        self.threads: defaultdict[str, float] = defaultdict(float)
 
     def put(self, dataset: str, batches: list, size: int) -> float:
         """Uploads and returns MB/s from the first byte to the last acknowledgement."""
@@ -32,7 +32,8 @@ class Side:
         put(self.servers.data, dataset, batches[0].schema, batches)
         elapsed = time.perf_counter() - start
         self.cpu["put"].append(self.server.cpu_seconds() - cpu)
-        self.threads.update(self.server.cpu_by_thread() - threads)
+        for name, used in self.server.cpu_by_thread().items():
+            self.threads[name] += max(0.0, used - threads.get(name, 0.0))
         return size / 1e6 / elapsed
 
     def get(self, dataset: str, rows: int, size: int) -> float:
@@ -94,7 +95,7 @@ def _puts(sides: tuple[Side, Side], data: list, rows: int, size: int, rounds: in
         side.threads.clear()
     summary = alternate(rounds, one(sides[0]), one(sides[1]), NAMES, "MB/s").summary()
     cpu = {f"{name}_cpu_s": side.cpu_mean("put") for name, side in zip(NAMES, sides, strict=True)}
-    threads = {name: round(used / rounds, 3) for name, used in sides[0].threads.most_common()}
+    threads = {name: round(used / rounds, 3) for name, used in sides[0].threads.items()}
     return summary | cpu | {"longbow_cpu_s_by_thread": threads}
 
 
