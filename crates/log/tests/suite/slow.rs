@@ -24,14 +24,24 @@ impl SlowDisk {
         }
     }
 
-    fn open_gate(&self, open: bool) {
-        *self.gate.0.lock().unwrap() = open;
-        self.gate.1.notify_all();
+    /// Syncs wait from now on, until the answer is dropped: also by a failing test, which could not end otherwise.
+    fn close_gate(&self) -> ClosedGate {
+        *self.gate.0.lock().unwrap() = false;
+        ClosedGate(self.gate.clone())
     }
 
     fn wrap(&self, file: Box<dyn File>) -> Box<dyn File> {
         let gate = self.gate.clone();
         Box::new(SlowFile { file, gate })
+    }
+}
+
+struct ClosedGate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Drop for ClosedGate {
+    fn drop(&mut self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
     }
 }
 
@@ -126,14 +136,14 @@ fn limited(max_unsynced_bytes: u64, max_unsynced_age: Duration) -> Options {
 fn acknowledgements_do_not_wait_for_a_slow_disk_within_the_limits() {
     let disk = SlowDisk::new();
     let (log, ..) = open_after(&disk, limited(1 << 20, Duration::from_secs(3600)), 0).unwrap();
-    disk.open_gate(false);
+    let gate = disk.close_gate();
     for index in 1..=100 {
         let ack = append_acked(&log, entry(index, 100)).unwrap();
         assert!(!ack.durable);
     }
     assert_eq!((log.durable_index(), log.unsynced_bytes()), (0, 100 * 160));
     assert_eq!(log.read(1, u64::MAX).unwrap().len(), 100);
-    disk.open_gate(true);
+    drop(gate);
     assert_eq!(log.sync().unwrap(), 100);
     assert_eq!(log.unsynced_bytes(), 0);
 }
@@ -155,7 +165,7 @@ fn the_entry_that_passes_the_limit_is_the_first_to_wait() {
     let disk = SlowDisk::new();
     let options = limited(5 * 160, Duration::from_secs(3600));
     let (log, ..) = open_after(&disk, options, 0).unwrap();
-    disk.open_gate(false);
+    let gate = disk.close_gate();
     for index in 1..=5 {
         assert!(!append_acked(&log, entry(index, 100)).unwrap().durable);
     }
@@ -172,7 +182,7 @@ fn the_entry_that_passes_the_limit_is_the_first_to_wait() {
     }
     assert!(told.try_recv().is_err());
     *opened.lock().unwrap() = true;
-    disk.open_gate(true);
+    drop(gate);
     assert_eq!(told.recv().unwrap(), (true, true));
 }
 
@@ -181,14 +191,14 @@ fn readers_do_not_see_what_is_not_acknowledged() {
     let disk = SlowDisk::new();
     let (log, ..) = open_after(&disk, options(SyncMode::EveryAck), 0).unwrap();
     append_many(&log, 2, 100);
-    disk.open_gate(false);
+    let gate = disk.close_gate();
     let (_, told) = append(&log, entry(3, 100));
     while log.unsynced_bytes() < 160 {
         std::thread::yield_now();
     }
     assert_eq!(log.read(1, u64::MAX).unwrap().len(), 2);
     assert!(log.read(3, u64::MAX).unwrap().is_empty());
-    disk.open_gate(true);
+    drop(gate);
     assert!(told.recv().unwrap().unwrap().durable);
     assert_eq!(log.read(1, u64::MAX).unwrap().len(), 3);
 }
