@@ -13,7 +13,7 @@ use crate::get::observe_search;
 use crate::json;
 use crate::member::member;
 use crate::status::{invalid, of, status, unimplemented};
-use crate::ticket::{FilterObject, SearchObject, conditions};
+use crate::ticket::{SearchObject, conditions};
 
 /// Every action: its name, where it is served, and what it does.
 pub(crate) const ACTIONS: &[(&str, Option<Role>, &str)] = &[
@@ -108,7 +108,8 @@ pub(crate) fn run(context: &Shared, role: Role, action: &Action) -> Result<Vec<B
     };
     if only.is_some_and(|only| only != role) {
         let (other, address) = context.other(role);
-        let text = format!("the action '{name}' is on the {other} server, {address}");
+        let text =
+            format!("the action '{name}' is on the {other} server, {address}; call it there");
         return Err(status(Code::Unimplemented, "wrong_server", &text));
     }
     let body = &action.body;
@@ -273,7 +274,7 @@ struct Deletion {
     dataset: String,
     id: Option<Id>,
     ids: Option<Vec<Id>>,
-    filters: Option<Vec<FilterObject>>,
+    filters: Option<Vec<Value>>,
     #[serde(rename = "where")]
     predicate: Option<String>,
 }
@@ -288,7 +289,7 @@ fn delete(engine: &Engine, body: &[u8]) -> Result<Vec<Bytes>, Status> {
         (None, Some(ids), false) if !ids.is_empty() => Some(ids),
         (None, None, true) => None,
         _ => {
-            let text = "a delete needs one of 'id', 'ids' (not empty) and 'filters'";
+            let text = "the delete has none or several of 'id', 'ids' (not empty) and 'filters'; send one of them";
             return Err(invalid("bad_delete", text));
         }
     };

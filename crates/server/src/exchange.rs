@@ -4,12 +4,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_flight::flight_descriptor::DescriptorType;
-use arrow_flight::utils::flight_data_to_arrow_batch;
 use arrow_flight::{FlightData, FlightDescriptor};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::StreamExt;
-use longbow_engine::{Change, ChangeKind, SearchRequest};
+use longbow_engine::{Batch, Change, ChangeKind, SearchRequest};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -17,11 +16,13 @@ use tonic::{Status, Streaming};
 
 use crate::context::{Shared, blocking};
 use crate::put::{acknowledgement, read_schema};
-use crate::status::{invalid, of};
+use crate::status::{invalid, of, of_transport};
 use crate::{encode, json};
 
 /// Queries that are answered by one message.
 const QUERIES: usize = 64;
+/// Columns that a batch of queries may have.
+const QUERY_COLUMNS: &[&str] = &["dataset", "k", "ef", "query_vector"];
 /// Answers prepared ahead of the client.
 const AHEAD: usize = 8;
 
@@ -50,7 +51,7 @@ async fn take(
     let Some(first) = messages.next().await else {
         return Ok(());
     };
-    let first = first?;
+    let first = first.map_err(of_transport)?;
     let descriptor = first.flight_descriptor.clone().unwrap_or_default();
     let is_command = descriptor.r#type == DescriptorType::Cmd as i32;
     let incoming = Incoming {
@@ -79,7 +80,7 @@ impl Incoming {
     async fn next(&mut self) -> Result<Option<FlightData>, Status> {
         match self.first.take() {
             Some(first) => Ok(Some(first)),
-            None => self.rest.next().await.transpose(),
+            None => self.rest.next().await.transpose().map_err(of_transport),
         }
     }
 
@@ -181,18 +182,15 @@ struct Queries {
 /// A k-NN join: each row of the stream is a query.
 async fn search(context: &Shared, mut messages: Incoming, answers: &Answers) -> Result<(), Status> {
     let schema = messages.schema().await?;
-    let dictionaries = std::collections::HashMap::new();
+    for field in schema.fields() {
+        json::check_key(field.name(), "batch of queries", QUERY_COLUMNS)?;
+    }
     let mut sent: Option<SchemaRef> = None;
     let mut first_query = 0;
     while let Some(message) = messages.next_data().await? {
-        let batch =
-            flight_data_to_arrow_batch(&message, std::sync::Arc::clone(&schema), &dictionaries)
-                .map_err(|error| {
-                    invalid(
-                        "bad_batch",
-                        &format!("the batch of queries cannot be read: {error}"),
-                    )
-                })?;
+        let batch = Batch::from_message(&schema, message.data_header, message.data_body)
+            .map_err(|error| of(&error.into()))?;
+        let batch = batch.view().clone();
         let rows = batch.num_rows();
         let queries = Queries { batch, first_query };
         let mut start = 0;
@@ -269,7 +267,7 @@ impl Queries {
         column.map(AsRef::as_ref).ok_or_else(|| {
             invalid(
                 "missing_column",
-                &format!("the batch of queries has no column '{name}' of type {expected}"),
+                &format!("the batch of queries has no column '{name}' of type {expected}; add it"),
             )
         })
     }

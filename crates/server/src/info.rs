@@ -6,13 +6,14 @@ use arrow_flight::{
 use arrow_ipc::writer::IpcWriteOptions;
 use longbow_engine::{Comparison, Dataset};
 use serde::Deserialize;
+use serde_json::Value;
 use tonic::{Code, Status};
 
 use crate::context::Shared;
 use crate::json;
 use crate::put::dataset_of;
 use crate::status::{invalid, of, status};
-use crate::ticket::{FilterObject, conditions};
+use crate::ticket::conditions;
 
 /// The info of a dataset, by a PATH descriptor.
 ///
@@ -76,7 +77,7 @@ fn describe(context: &Shared, dataset: &Dataset) -> Result<FlightInfo, Status> {
 #[serde(deny_unknown_fields)]
 struct CriteriaObject {
     name: Option<String>,
-    filters: Option<Vec<FilterObject>>,
+    filters: Option<Vec<Value>>,
 }
 
 /// What a listing is restricted to.

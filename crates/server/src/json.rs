@@ -23,23 +23,28 @@ pub(crate) fn read<T: DeserializeOwned>(
         Err(refused) => refused,
     };
     let shown: String = String::from_utf8_lossy(bytes).chars().take(80).collect();
+    let keys = known.join(", ");
     match serde_json::from_slice::<Value>(bytes) {
         Err(error) => Err(invalid(
             "bad_json",
-            &format!("the {what} is not JSON: {error}; got {shown}"),
+            &format!(
+                "the {what} is not JSON: {error}; send an object of the keys {keys}, got {shown}"
+            ),
         )),
         Ok(Value::Object(object)) => {
             for key in object.keys() {
                 check_key(key, what, known)?;
             }
-            Err(invalid(
-                "bad_value",
-                &format!("the {what} has a value of the wrong type: {refused}; got {shown}"),
-            ))
+            let text = format!(
+                "a value of the {what} is wrong or missing: {refused}; correct it, got {shown}"
+            );
+            Err(invalid("bad_value", &text))
         }
         Ok(_) => Err(invalid(
             "bad_json",
-            &format!("the {what} is not a JSON object; got {shown}"),
+            &format!(
+                "the {what} is not a JSON object; send an object of the keys {keys}, got {shown}"
+            ),
         )),
     }
 }

@@ -203,18 +203,26 @@ pub(crate) fn dataset_of(descriptor: Option<&FlightDescriptor>) -> Result<String
         ));
     };
     if descriptor.r#type != DescriptorType::Path as i32 {
-        return Err(invalid(
-            "wrong_descriptor",
-            &format!("the descriptor is a CMD; {wanted}"),
-        ));
+        let command = shown(&String::from_utf8_lossy(&descriptor.cmd));
+        let text = format!("the descriptor is a CMD, '{command}'; {wanted}");
+        return Err(invalid("wrong_descriptor", &text));
     }
     match descriptor.path.as_slice() {
         [dataset] => Ok(dataset.clone()),
         other => Err(invalid(
             "wrong_descriptor",
-            &format!("the path has {} elements; {wanted}", other.len()),
+            &format!(
+                "the path '{}' has {} elements; {wanted}",
+                shown(&other.join("/")),
+                other.len()
+            ),
         )),
     }
+}
+
+/// The beginning of what a client sent, for a text.
+fn shown(sent: &str) -> String {
+    sent.chars().take(64).collect()
 }
 
 /// The schema in the first message of a stream.

@@ -32,7 +32,7 @@ impl Service {
             return Ok(());
         }
         let (other, address) = self.context.other(self.role);
-        let text = format!("{call} is on the {other} server, {address}");
+        let text = format!("{call} is on the {other} server, {address}; call it there");
         Err(status(Code::Unimplemented, "wrong_server", &text))
     }
 }

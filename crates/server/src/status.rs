@@ -27,9 +27,46 @@ pub(crate) fn of(error: &Error) -> Status {
     status(code, error.code(), &error.to_string())
 }
 
-/// A status with a stable code and a text.
+/// A status with a stable code and a text. What a client sent stands in the text, and the text ends up in terminals
+/// and logs: it becomes one line without control characters.
 pub(crate) fn status(code: Code, name: &str, text: &str) -> Status {
-    Status::new(code, format!("{name}: {text}"))
+    let mut line = String::with_capacity(name.len() + 2 + text.len());
+    line.push_str(name);
+    line.push_str(": ");
+    for character in text.trim_end().chars() {
+        match character {
+            '\n' | '\r' | '\t' => line.push(' '),
+            other if other.is_control() => line.extend(other.escape_debug()),
+            other => line.push(other),
+        }
+    }
+    Status::new(code, line)
+}
+
+/// A status that the transport made, in our words: it has neither a stable code nor a remedy.
+pub(crate) fn of_transport(refused: Status) -> Status {
+    let text = refused.message();
+    let coded = text.split_once(": ").is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+    });
+    match refused.code() {
+        Code::OutOfRange if !coded => invalid(
+            "message_too_large",
+            &format!("{text}; send smaller messages or raise LONGBOW_GRPC_MAX_RECV_MSG_SIZE"),
+        ),
+        Code::Internal if !coded => invalid(
+            "bad_message",
+            &format!("{text}; send what the Flight protocol says"),
+        ),
+        Code::Unimplemented if !coded => status(
+            Code::Unimplemented,
+            "unknown_call",
+            &format!(
+                "the transport does not offer this ({text}); send an uncompressed Flight call"
+            ),
+        ),
+        _ => refused,
+    }
 }
 
 /// The request is wrong.

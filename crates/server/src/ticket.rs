@@ -65,7 +65,7 @@ struct ScanTicket {
     limit: Option<i64>,
     offset: Option<i64>,
     columns: Option<Vec<String>>,
-    filters: Option<Vec<FilterObject>>,
+    filters: Option<Vec<Value>>,
     #[serde(rename = "where")]
     predicate: Option<String>,
 }
@@ -85,7 +85,7 @@ pub(crate) struct SearchObject {
     vectors: Option<Vec<Vec<f32>>>,
     column: Option<String>,
     k: Option<i64>,
-    filters: Option<Vec<FilterObject>>,
+    filters: Option<Vec<Value>>,
     #[serde(rename = "where")]
     predicate: Option<String>,
     text_query: Option<String>,
@@ -109,7 +109,7 @@ pub(crate) struct SearchObject {
 /// A filter as clients write it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FilterObject {
+struct FilterObject {
     field: Option<String>,
     operator: Option<String>,
     op: Option<String>,
@@ -184,11 +184,18 @@ impl ScanTicket {
         if self.predicate.is_some() {
             return Err(unimplemented("a SQL predicate ('where')"));
         }
-        let Some(dataset) = self.name.or(self.dataset) else {
-            return Err(invalid(
-                "no_dataset",
-                "the ticket names no dataset; add \"name\"",
-            ));
+        let dataset = match (self.name, self.dataset) {
+            (Some(name), None) | (None, Some(name)) => name,
+            (Some(name), Some(dataset)) => {
+                let text = format!(
+                    "the ticket has 'name' ('{name}') and 'dataset' ('{dataset}'); send one of them"
+                );
+                return Err(invalid("bad_value", &text));
+            }
+            (None, None) => {
+                let text = "the ticket names no dataset; add \"name\"";
+                return Err(invalid("no_dataset", text));
+            }
         };
         let limit = self
             .limit
@@ -296,6 +303,10 @@ impl SearchObject {
         if let Some((_, what)) = missing.iter().find(|(asked, _)| *asked) {
             return Err(unimplemented(what));
         }
+        if let Some(alpha) = self.alpha.filter(|alpha| *alpha > 1.0) {
+            let text = format!("alpha is {alpha}; expected at most 1, which is the vector alone");
+            return Err(invalid("bad_value", &text));
+        }
         // One node holds everything, so every level of consistency and both scopes give the same answer.
         let _ = self.local_only;
         match self.consistency.as_deref() {
@@ -314,21 +325,30 @@ impl SearchObject {
 ///
 /// # Errors
 /// InvalidArgument for an object without field, operator or value; Unimplemented for what this version does not have.
-pub(crate) fn conditions(filters: Option<Vec<FilterObject>>) -> Result<Vec<Condition>, Status> {
+pub(crate) fn conditions(filters: Option<Vec<Value>>) -> Result<Vec<Condition>, Status> {
+    let filters = filters.unwrap_or_default().into_iter();
     filters
-        .unwrap_or_default()
-        .into_iter()
-        .map(FilterObject::into_condition)
+        .map(|filter| FilterObject::read(filter)?.into_condition())
         .collect()
 }
 
 impl FilterObject {
+    fn read(filter: Value) -> Result<Self, Status> {
+        json::read(filter.to_string().as_bytes(), "filter", FILTER_KEYS)
+    }
+
     fn into_condition(self) -> Result<Condition, Status> {
         let logic = self.logic.as_deref().unwrap_or("AND");
-        if !logic.eq_ignore_ascii_case("and")
-            || self.filters.is_some_and(|filters| !filters.is_empty())
-        {
-            return Err(unimplemented("a filter with 'logic' or nested 'filters'"));
+        match logic.to_ascii_uppercase().as_str() {
+            "AND" => {}
+            "OR" | "NOT" => return Err(unimplemented(&format!("a filter with 'logic' {logic}"))),
+            _ => {
+                let text = format!("a filter has the logic '{logic}'; expected AND, OR or NOT");
+                return Err(invalid("bad_filter", &text));
+            }
+        }
+        if self.filters.is_some_and(|filters| !filters.is_empty()) {
+            return Err(unimplemented("a filter with nested 'filters'"));
         }
         let known = FILTER_KEYS.join(", ");
         let lacks = |what: &str| {
@@ -338,7 +358,16 @@ impl FilterObject {
             )
         };
         let field = self.field.ok_or_else(|| lacks("field"))?;
-        let operator = self.operator.or(self.op).ok_or_else(|| lacks("operator"))?;
+        let operator = match (self.operator, self.op) {
+            (Some(operator), None) | (None, Some(operator)) => operator,
+            (None, None) => return Err(lacks("operator")),
+            (Some(one), Some(other)) => {
+                let text = format!(
+                    "the filter on '{field}' has 'operator' ('{one}') and 'op' ('{other}'); send one of them"
+                );
+                return Err(invalid("bad_filter", &text));
+            }
+        };
         let comparison = Comparison::parse(&operator).map_err(|error| of(&error))?;
         let value = match self.value {
             Value::String(text) => text,

@@ -33,6 +33,7 @@ use tower::Service as TowerService;
 
 use crate::context::Role;
 use crate::service::Service;
+use crate::status::of_transport;
 use crate::{get, put};
 
 pub(crate) use read::MessageReader;
@@ -86,13 +87,17 @@ impl TowerService<Request<Body>> for Flight {
                     async move { Ok(do_put(service, request.into_body()).unwrap_or_else(refusal)) },
                 )
             }
-            _ => Box::pin(self.rest.call(request)),
+            _ => {
+                let answered = self.rest.call(request);
+                Box::pin(async move { answered.await.map(in_our_words) })
+            }
         }
     }
 }
 
 async fn do_get(service: Service, body: Body) -> Result<Response<Body>, Status> {
-    let mut reader = MessageReader::new(body, MAX_TICKET);
+    let limit = service.context.config.grpc_max_recv_msg_size;
+    let mut reader = MessageReader::new(body, limit.min(MAX_TICKET));
     let Some(ticket) = reader.next_bytes(1).await? else {
         return Err(crate::status::invalid(
             "bad_ticket",
@@ -113,6 +118,14 @@ fn do_put(service: Service, body: Body) -> Result<Response<Body>, Status> {
     Ok(answer(write::body(
         answers.map(|result| Ok(write::put_result(&result?))),
     )))
+}
+
+/// A refusal by the generated service itself has neither our codes nor a remedy.
+fn in_our_words(response: Response<Body>) -> Response<Body> {
+    match Status::from_header_map(response.headers()) {
+        Some(refused) if refused.code() != Code::Ok => refusal(of_transport(refused)),
+        _ => response,
+    }
 }
 
 fn answer(body: Body) -> Response<Body> {
