@@ -21,12 +21,15 @@ pub struct Entry {
 }
 
 /// The acknowledgement of an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ack {
     /// The entry's index.
     pub index: u64,
     /// Whether it survives power loss already; without that it survives kill -9.
     pub durable: bool,
+    /// The entry's payload as it lies in the log's file, where the disk can map it: whoever needs the bytes for longer
+    /// may use these and give its own back. They stay readable after the log was purged.
+    pub payload: Option<Bytes>,
 }
 
 /// Told the fate of one entry, once.

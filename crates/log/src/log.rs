@@ -65,6 +65,7 @@ impl Log {
         };
         let writer = Writer {
             shared: shared.clone(),
+            map: opened.file.map_ahead(shared.options.segment_size),
             file: opened.file,
             end,
             marked: opened.marked,

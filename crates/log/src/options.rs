@@ -34,7 +34,7 @@ pub struct Options {
     /// How long the writer waits for a full batch once something is queued. Default zero: what queues while a batch is
     /// on its way is the next batch, which adapts to the disk by itself.
     pub linger: Duration,
-    /// The most bytes in one write. Default 16 MiB. A larger entry is written alone.
+    /// The most bytes in one write. Default 32 MiB. A larger entry is written alone.
     pub max_batch_bytes: u64,
     /// The most entries in one write. Default 16,384.
     pub max_batch_entries: usize,
@@ -57,7 +57,7 @@ impl Options {
                 max_unsynced_age: Duration::from_secs(1),
             },
             linger: Duration::ZERO,
-            max_batch_bytes: 16 << 20,
+            max_batch_bytes: 32 << 20,
             max_batch_entries: 16_384,
             max_queued_bytes: 1 << 30,
             observer: Arc::new(()),

@@ -6,6 +6,7 @@ use crate::recovery::{create_segment, remove_segment};
 use crate::segment::{EMPTY_SEGMENT, Segment, path_of};
 use crate::state::{Pending, Shared, State};
 use crate::{Error, Result, SyncMode};
+use bytes::Bytes;
 use longbow_disk::File;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use std::time::Instant;
 pub(crate) struct Writer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) file: Arc<dyn File>,
+    /// The segment's bytes, also those to come.
+    pub(crate) map: Option<Bytes>,
     /// Where the sound frames of the segment end, in bytes.
     pub(crate) end: u64,
     /// Whether nothing follows the last mark.
@@ -114,7 +117,7 @@ impl Writer {
         drop(state);
         match poisoned {
             Some(error) => self.fail(batch, &error),
-            None => self.acknowledge(batch, durable),
+            None => self.acknowledge(batch, self.end - bytes, durable),
         }
     }
 
@@ -131,6 +134,8 @@ impl Writer {
             SyncMode::Background { .. } => shared.state.lock().unsynced_dir = true,
         }
         self.file = Arc::from(file);
+        let most = shared.options.segment_size.max(EMPTY_SEGMENT + bytes);
+        self.map = self.file.map_ahead(most);
         self.end = EMPTY_SEGMENT;
         shared.segments.lock().push_back(Segment::new(first));
         Ok(())
@@ -229,13 +234,29 @@ impl Writer {
         }
     }
 
-    fn acknowledge(&self, batch: Vec<Pending>, durable: u64) {
+    /// Acknowledges a batch whose frames begin at `start` in the segment.
+    fn acknowledge(&self, batch: Vec<Pending>, start: u64, durable: u64) {
         self.release(&batch);
+        let mut at = start;
         for pending in batch {
+            let payload = self.mapped(at + HEADER_BYTES as u64, pending.header.len);
+            at += pending.bytes();
             let index = pending.header.index;
             let durable = index <= durable;
-            pending.complete(Ok(Ack { index, durable }));
+            pending.complete(Ok(Ack {
+                index,
+                durable,
+                payload,
+            }));
         }
+    }
+
+    /// Written bytes of the segment.
+    fn mapped(&self, at: u64, len: u32) -> Option<Bytes> {
+        let map = self.map.as_ref()?;
+        let start = usize::try_from(at).ok()?;
+        let end = start.checked_add(len as usize)?;
+        (end <= map.len()).then(|| map.slice(start..end))
     }
 
     fn release(&self, batch: &[Pending]) {
