@@ -117,7 +117,7 @@ pub enum Error {
     },
     /// Records between the checkpoint and the first segment are gone.
     #[error(
-        "log: the checkpoint ends at index {after} but the log begins at {first}: the records between are missing"
+        "log: the checkpoint ends at index {after} but the log begins at {first}: the records between are missing; restore the files of the log, or the checkpoint, from a backup or a replica"
     )]
     Missing {
         /// The index up to which the caller needs no records.

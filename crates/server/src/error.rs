@@ -1,5 +1,6 @@
 //! Why the server did not start or ended.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 
 /// An error of the server as a whole.
@@ -7,7 +8,8 @@ use std::net::SocketAddr;
 pub enum Error {
     /// An address cannot be listened on.
     #[error(
-        "port_in_use: cannot listen on {address} ({option}): {source}; stop what listens there or set {option}"
+        "{code}: cannot listen on {address} ({option}): {source}; stop what listens there or set {option}",
+        code = bind_code(.source)
     )]
     Bind {
         /// The address.
@@ -31,4 +33,12 @@ pub enum Error {
         "panicked: opening or closing the engine panicked; this is a bug, the log above tells where"
     )]
     Panicked,
+}
+
+/// A port that is taken is told from an address that this machine does not have, or may not use.
+fn bind_code(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        ErrorKind::AddrInUse => "port_in_use",
+        _ => "cannot_listen",
+    }
 }
