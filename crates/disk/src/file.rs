@@ -1,6 +1,7 @@
 //! One open file.
 
 use crate::Result;
+use bytes::Bytes;
 use std::fmt::Debug;
 use std::io::IoSlice;
 
@@ -29,6 +30,15 @@ pub trait File: Send + Sync + Debug {
     /// Whether the file has no bytes.
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
+    }
+
+    /// A view of the first `len` bytes of the file, also of those that are not appended yet: a slice of it may be read
+    /// once what it covers was appended, and from then on for as long as the view is held, also after the file was
+    /// removed. Whoever reads beyond the end of the file ends the process, so callers hand out only what was written.
+    /// `None` where there is no such thing; callers then keep what they wrote in memory.
+    fn map_ahead(&self, len: u64) -> Option<Bytes> {
+        let _ = len;
+        None
     }
 
     /// Fills `buf` from `offset` on and returns how many bytes there were: fewer than asked for only at the end of the

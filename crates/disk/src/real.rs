@@ -110,6 +110,16 @@ impl File for RealFile {
         Ok(*self.end.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    fn map_ahead(&self, len: u64) -> Option<Bytes> {
+        let len = usize::try_from(len).ok()?;
+        // SAFETY: the bytes of a map must not change under a Rust slice that is read. A `File` only appends, and cuts
+        // only what its caller gives up; the contract of `map_ahead` has callers read a slice only once what it covers
+        // was appended. Bytes beyond the end are part of the map, but no slice over them is read before they exist.
+        #[allow(unsafe_code)]
+        let map = unsafe { memmap2::MmapOptions::new().len(len).map(&self.file) };
+        map.ok().map(Bytes::from_owner)
+    }
+
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let mut filled = 0;
         while filled < buf.len() {

@@ -124,7 +124,15 @@ impl Writer {
     /// Begins a new segment if the batch would make this one too large.
     fn make_room(&mut self, first: u64, bytes: u64) -> longbow_disk::Result<()> {
         let shared = &self.shared;
-        if self.end == EMPTY_SEGMENT || self.end + bytes <= shared.options.segment_size {
+        let end = self.end + bytes;
+        if self.end == EMPTY_SEGMENT || end <= shared.options.segment_size {
+            if self
+                .map
+                .as_ref()
+                .is_some_and(|map| (map.len() as u64) < end)
+            {
+                self.map = self.file.map_ahead(end);
+            }
             return Ok(());
         }
         let file = create_segment(&*shared.disk, &shared.options, first)?;

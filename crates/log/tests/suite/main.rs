@@ -4,6 +4,7 @@ mod common;
 mod faults;
 mod golden;
 mod mangled;
+mod mapped;
 mod power;
 mod slow;
 mod torn;

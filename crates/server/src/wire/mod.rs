@@ -13,6 +13,7 @@
 //! ```
 
 mod read;
+mod recycle;
 #[cfg(test)]
 mod tests;
 mod write;

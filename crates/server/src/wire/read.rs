@@ -1,6 +1,5 @@
 //! Messages in.
 
-use arrow_buffer::{Buffer, MutableBuffer};
 use arrow_flight::{FlightData, FlightDescriptor};
 use bytes::{Buf, Bytes};
 use http_body_util::BodyExt;
@@ -8,6 +7,7 @@ use prost::Message;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
+use super::recycle::Recycled;
 use crate::status::{invalid, status};
 
 /// Field of `FlightData` that holds the body.
@@ -197,25 +197,16 @@ impl MessageReader {
     /// The body: copied once, to where Arrow may use it as it lies.
     async fn aligned(&mut self, length: usize) -> Result<Bytes, Status> {
         self.spend(length)?;
-        let mut buffer = MutableBuffer::with_capacity(length);
-        while buffer.len() < length {
+        let mut body = Recycled::with_capacity(length);
+        while body.buffer.len() < length {
             if !self.fill().await? {
                 return Err(cut());
             }
-            let take = self.chunk.len().min(length - buffer.len());
-            buffer.extend_from_slice(&self.chunk[..take]);
+            let take = self.chunk.len().min(length - body.buffer.len());
+            body.buffer.extend_from_slice(&self.chunk[..take]);
             self.chunk.advance(take);
         }
-        Ok(Bytes::from_owner(Aligned(buffer.into())))
-    }
-}
-
-/// A body in memory that Arrow allocated, which is aligned to its liking.
-struct Aligned(Buffer);
-
-impl AsRef<[u8]> for Aligned {
-    fn as_ref(&self) -> &[u8] {
-        self.0.as_slice()
+        Ok(Bytes::from_owner(body))
     }
 }
 
