@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use longbow_index::HnswParams;
+use longbow_storage::Batch;
 use tokio::sync::oneshot;
 
 use crate::catalog::Catalog;
@@ -28,6 +30,8 @@ pub struct Applied {
 pub(crate) struct Committed {
     pub index: u64,
     pub durable: bool,
+    /// The entry as it lies in the log's file.
+    pub payload: Option<Bytes>,
     pub op: Op,
     pub reply: oneshot::Sender<Result<Applied>>,
 }
@@ -35,7 +39,11 @@ pub(crate) struct Committed {
 impl Committed {
     /// Applies the entry and answers whoever waits for it.
     pub(crate) fn apply(self, catalog: &Catalog, params: HnswParams) {
-        let applied = apply(catalog, params, self.index, self.op);
+        let op = match self.payload {
+            Some(payload) => settled(self.op, &payload),
+            None => self.op,
+        };
+        let applied = apply(catalog, params, self.index, op);
         let answer = applied.map(|rows| Applied {
             offset: self.index,
             rows,
@@ -43,6 +51,42 @@ impl Committed {
         });
         // A caller that went away does not need the answer; the write stands.
         let _ = self.reply.send(answer);
+    }
+}
+
+/// Batches from this size on are read from the log's file once they are in it.
+const SETTLED_BYTES: usize = 64 << 10;
+
+/// The operation with its rows where the log has them. The log's pages hold the rows anyway; a second copy in memory
+/// would cost as much again, and giving the first one back lets the next batch come into memory that is warm.
+fn settled(op: Op, payload: &Bytes) -> Op {
+    let Op::Put {
+        dataset,
+        schema_version,
+        batch,
+    } = op
+    else {
+        return op;
+    };
+    let body_len = batch.body().len();
+    if body_len < SETTLED_BYTES || body_len > payload.len() {
+        return Op::Put {
+            dataset,
+            schema_version,
+            batch,
+        };
+    }
+    let body = payload.slice(payload.len() - body_len..);
+    let at = body.as_ptr();
+    let batch = match Batch::from_message(&batch.schema(), batch.header().clone(), body) {
+        // Laid out anew because of some type's alignment, it would be one more copy.
+        Ok(moved) if std::ptr::eq(moved.body().as_ptr(), at) => Arc::new(moved),
+        _ => batch,
+    };
+    Op::Put {
+        dataset,
+        schema_version,
+        batch,
     }
 }
 

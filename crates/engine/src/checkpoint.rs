@@ -14,7 +14,7 @@ use longbow_disk::Disk;
 use longbow_storage::{DatasetManifest, IndexRef, Manifest, Tombstones, crc32c};
 
 use crate::dataset::Dataset;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::seal::{folder, seal_locked};
 use crate::shared::Shared;
 use crate::view::View;
@@ -25,28 +25,29 @@ pub(crate) const MANIFEST: &str = "MANIFEST";
 /// Makes a checkpoint and returns its number.
 ///
 /// # Errors
-/// If the disk refuses anything; the last checkpoint and the whole log after it stay.
+/// If the disk refuses anything; the last checkpoint and the whole log after it stay. [`Error::Unsure`] if the disk
+/// failed a sync before, which leaves open what of earlier files is on it.
 pub(crate) fn make(shared: &Shared) -> Result<u64> {
     let _files = shared.files.lock();
-    // What was applied before the catalog and the views are read is in them.
-    let applied = shared.applied.load(Ordering::Acquire);
-    let next_dataset = *shared.catalog.ordering.lock();
-    let (catalog_index, namespaces, datasets) = shared.catalog.snapshot();
-    let mut manifests = Vec::with_capacity(datasets.len());
-    for dataset in &datasets {
-        manifests.push(save(shared, dataset, applied)?);
+    if let Some(cause) = shared.unsure.get() {
+        return Err(Error::Unsure(cause.clone()));
     }
     let number = shared.checkpoint.load(Ordering::Acquire) + 1;
-    let manifest = Manifest {
-        checkpoint: number,
-        catalog_index: catalog_index.max(applied),
-        next_dataset,
-        namespaces,
-        datasets: manifests,
+    let first_file = shared.next_file.load(Ordering::Relaxed);
+    let path = shared.options.path.join(MANIFEST);
+    let manifest = match write(shared, number, &path) {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            match Manifest::read(shared.disk.as_ref(), &path) {
+                Ok(found) if found.as_ref().is_none_or(|found| found.checkpoint < number) => {
+                    discard(shared, first_file);
+                }
+                // It was replaced, perhaps not durably: both what the old and what the new one names must stay.
+                _ => drop(shared.unsure.set(error.to_string())),
+            }
+            return Err(error);
+        }
     };
-    // Entries that the files hold must not be lost by the log: an index given twice would be skipped at replay.
-    shared.log.sync()?;
-    manifest.write(shared.disk.as_ref(), &shared.options.path.join(MANIFEST))?;
     shared.checkpoint.store(number, Ordering::Release);
     let covered = manifest
         .datasets
@@ -58,6 +59,50 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
         .purge(covered.unwrap_or(u64::MAX).min(manifest.catalog_index))?;
     sweep(shared, &manifest)?;
     Ok(number)
+}
+
+/// Writes the files of a checkpoint, and the manifest that names them.
+fn write(shared: &Shared, number: u64, path: &Path) -> Result<Manifest> {
+    // What was applied before the catalog and the views are read is in them.
+    let applied = shared.applied.load(Ordering::Acquire);
+    let (catalog_index, namespaces, datasets) = shared.catalog.snapshot();
+    // After the catalog was read, so that it is above the numbers of all datasets in it.
+    let next_dataset = *shared.catalog.ordering.lock();
+    let mut manifests = Vec::with_capacity(datasets.len());
+    for dataset in &datasets {
+        manifests.push(save(shared, dataset, applied)?);
+    }
+    let manifest = Manifest {
+        checkpoint: number,
+        catalog_index: catalog_index.max(applied),
+        next_dataset,
+        namespaces,
+        datasets: manifests,
+    };
+    // Entries that the files hold must not be lost by the log: an index given twice would be skipped at replay.
+    shared.log.sync()?;
+    manifest.write(shared.disk.as_ref(), path)?;
+    Ok(manifest)
+}
+
+/// Removes what a failed checkpoint wrote, as far as the disk lets it: files that no view uses, with numbers from
+/// `first_file` on. What is left goes with the next checkpoint.
+fn discard(shared: &Shared, first_file: u64) {
+    for dataset in shared.catalog.datasets() {
+        let dir = folder(shared, dataset.number);
+        for file in shared.disk.list(&dir).unwrap_or_default() {
+            let new = file_number(&file).is_some_and(|number| number >= first_file);
+            if new && !holds(&dataset, &file) {
+                let _ = shared.disk.remove(&dir.join(&file));
+            }
+        }
+    }
+}
+
+/// The number in the name of a file of a dataset.
+pub(crate) fn file_number(file: &str) -> Option<u64> {
+    let (_, rest) = file.split_once('-')?;
+    rest.split_once('.')?.0.parse().ok()
 }
 
 /// Writes what one dataset needs beyond its segments so far.
@@ -84,13 +129,6 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
     }
     seal_locked(shared, dataset, true)?;
     let view = dataset.view();
-    for segment in view.segments.iter() {
-        // Sealed since the last checkpoint, perhaps without a sync.
-        shared
-            .disk
-            .open(&dir.join(&segment.meta().file))?
-            .sync_data()?;
-    }
     let dead = dead_rows(&view);
     let tombstones = if dead.is_empty() {
         None
@@ -98,7 +136,11 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
         let path = shared.new_file(dataset.number, "dead", "roaring");
         Some(dead.save(shared.disk.as_ref(), &path)?)
     };
-    shared.disk.sync_dir(&dir)?;
+    if let Err(error) = settle(shared, &dir, &view) {
+        // A second sync may succeed although the bytes are gone, so there must be none.
+        let _ = shared.unsure.set(error.to_string());
+        return Err(error);
+    }
     Ok(DatasetManifest {
         number: dataset.number,
         name: dataset.name.clone(),
@@ -115,6 +157,16 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
         tombstones,
         indexes: graphs,
     })
+}
+
+/// Makes the segments of a view durable, which were sealed since the last checkpoint without a sync, and the names of
+/// all files.
+fn settle(shared: &Shared, dir: &Path, view: &View) -> Result<()> {
+    for segment in view.segments.iter() {
+        let path = dir.join(&segment.meta().file);
+        shared.disk.open(&path)?.sync_data()?;
+    }
+    Ok(shared.disk.sync_dir(dir)?)
 }
 
 /// Rows that lie in the view's batches and are dead.

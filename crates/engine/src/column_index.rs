@@ -29,6 +29,16 @@ pub struct ColumnIndex {
     pause: RwLock<()>,
 }
 
+/// A graph and its watermark at one moment. A view that is taken after it sees each row below the watermark in the
+/// graph, or dead: what was dead when its turn came is in no graph, and dead in every later view.
+#[derive(Debug)]
+pub struct Reached {
+    /// The graph.
+    pub graph: Arc<Hnsw>,
+    /// Rows below it need no scan.
+    pub watermark: u64,
+}
+
 #[derive(Debug, Default)]
 struct Progress {
     /// Rows below it were given to a job.
@@ -74,6 +84,16 @@ impl ColumnIndex {
     /// Rows below it need no scan.
     pub fn watermark(&self) -> u64 {
         self.watermark.load(Ordering::Acquire)
+    }
+
+    /// The graph and its watermark, for a reader who takes a view after them.
+    pub fn reached(&self) -> Reached {
+        // In this order: rows below the watermark are in a graph that is loaded after it.
+        let watermark = self.watermark();
+        Reached {
+            graph: self.graph(),
+            watermark,
+        }
     }
 
     /// Takes the next rows to index, of those below `end`. The guard keeps the graph from being saved or replaced

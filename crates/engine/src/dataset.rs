@@ -1,5 +1,6 @@
 //! A dataset on this node: its writer's state, the view its readers take, and its indexes.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -8,7 +9,7 @@ use longbow_storage::{Batch, IdMap, Key, Segment};
 use parking_lot::Mutex;
 use roaring::RoaringTreemap;
 
-use crate::column_index::ColumnIndex;
+use crate::column_index::{ColumnIndex, Reached};
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
 use crate::id::Id;
@@ -112,13 +113,13 @@ impl Dataset {
         self.indexes.load_full()
     }
 
-    /// The index of a vector column.
-    pub fn index_of(&self, column: &str) -> Option<Arc<ColumnIndex>> {
-        self.indexes
-            .load()
+    /// How far the indexes are, by column, for a reader who takes a view after it.
+    pub(crate) fn reached(&self) -> HashMap<String, Reached> {
+        let indexes = self.indexes.load();
+        let reached = indexes
             .iter()
-            .find(|index| index.column == column)
-            .cloned()
+            .map(|index| (index.column.clone(), index.reached()));
+        reached.collect()
     }
 
     /// Rows that some index still has to take.

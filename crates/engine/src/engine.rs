@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use arrow_schema::SchemaRef;
 use longbow_disk::{Disk, Lock};
@@ -375,6 +374,7 @@ impl Inner {
             // A thread that panicked has said so; the state it left is on disk.
             let _ = thread.join();
         }
+        self.shared.end_applier();
         let _ = threads.applier.join();
         synced?;
         Ok(())
@@ -390,7 +390,7 @@ impl Drop for Inner {
 }
 
 impl Threads {
-    fn start(shared: &Arc<Shared>, committed: Receiver<Committed>) -> Self {
+    fn start(shared: &Arc<Shared>, committed: Receiver<Option<Committed>>) -> Self {
         let spawn = |name: String, body: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name(name).spawn(body);
             thread.expect("the system has threads to give at start")
@@ -426,21 +426,15 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// The body of the applier thread: entries in the order of the log.
-fn apply_all(shared: &Shared, committed: &Receiver<Committed>) {
+/// The body of the applier thread: entries in the order of the log, until it is told to end.
+fn apply_all(shared: &Shared, committed: &Receiver<Option<Committed>>) {
     // Also if applying panics: writes must be refused then, not wait for ever.
     let _gone = SetAtEnd(&shared.applier_gone);
-    loop {
-        match committed.recv_timeout(Duration::from_millis(100)) {
-            Ok(entry) => {
-                let index = entry.index;
-                entry.apply(&shared.catalog, shared.options.hnsw);
-                shared.applied.store(index, Ordering::Release);
-                shared.indexers.ring();
-            }
-            Err(RecvTimeoutError::Timeout) if !shared.stopping.load(Ordering::Acquire) => {}
-            Err(_) => return,
-        }
+    while let Ok(Some(entry)) = committed.recv() {
+        let index = entry.index;
+        entry.apply(&shared.catalog, shared.options.hnsw);
+        shared.applied.store(index, Ordering::Release);
+        shared.indexers.ring();
     }
 }
 

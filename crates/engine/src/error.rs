@@ -145,7 +145,7 @@ pub enum Error {
     Storage(#[from] longbow_storage::Error),
     #[error("{0}")]
     Log(#[from] longbow_log::Error),
-    #[error("the disk refuses: {0}")]
+    #[error("the disk refuses: {0}; see that the path and the disk are sound")]
     Disk(#[from] longbow_disk::Error),
     #[error("the index refuses: {0}")]
     Index(#[from] longbow_index::Error),
@@ -153,6 +153,10 @@ pub enum Error {
     Arrow(#[from] arrow_schema::ArrowError),
     #[error("the graph file '{file}' is damaged; it is built anew from the rows")]
     BadGraph { file: String },
+    #[error(
+        "checkpoints have stopped, because the disk failed to sync one: {0}; nothing acknowledged is lost, the log keeps it; restart the node when the disk is repaired"
+    )]
+    Unsure(String),
     #[error(
         "memory limit: {used} bytes in use, {asked} more asked for, limit {limit}; delete data, or raise LONGBOW_MEMORY_LIMIT"
     )]
@@ -165,6 +169,10 @@ pub enum Error {
         free: u64,
         needed: u64,
     },
+    #[error(
+        "{path} holds no log, but the folder around it has a checkpoint or rows; restore the log from a backup or a replica, or choose another data folder"
+    )]
+    LogMissing { path: String },
     #[error("{holder}; stop that process or choose another data folder")]
     Locked { holder: String },
     #[error(
@@ -213,8 +221,10 @@ impl Error {
             Error::Index(_) => "index_refused",
             Error::Arrow(_) => "arrow",
             Error::BadGraph { .. } => "bad_graph",
+            Error::Unsure(_) => "checkpoints_stopped",
             Error::MemoryLimit { .. } => "memory_limit",
             Error::DiskSpace { .. } => "disk_space",
+            Error::LogMissing { .. } => "data_damaged",
             Error::Locked { .. } => "data_folder_locked",
             Error::BadEntry { .. } => "bad_log_entry",
             Error::Stopped(_) => "node_stopped",
@@ -239,7 +249,9 @@ impl Error {
             | Error::Index(_)
             | Error::Arrow(_)
             | Error::BadEntry { .. }
-            | Error::BadGraph { .. } => Class::Internal,
+            | Error::BadGraph { .. }
+            | Error::LogMissing { .. }
+            | Error::Unsure(_) => Class::Internal,
             _ => Class::InvalidArgument,
         }
     }
@@ -251,6 +263,10 @@ fn remedy(error: &longbow_storage::Error) -> &'static str {
         longbow_storage::Error::FieldType { .. } => {
             "; leave the column out or send it as another type"
         }
+        longbow_storage::Error::Disk(error) if error.is_not_found() => {
+            "; restore the file from a backup or a replica"
+        }
+        longbow_storage::Error::Disk(_) => "; see that the path and the disk are sound",
         _ if of_storage(error).0 == "bad_batch" => {
             "; nothing of the message was taken, write it anew with an Arrow library"
         }
@@ -269,6 +285,8 @@ fn of_storage(error: &longbow_storage::Error) -> (&'static str, Class) {
         | Storage::SegmentBatch { .. }
         | Storage::Manifest { .. }
         | Storage::ManifestJson(_) => ("data_damaged", Class::Internal),
+        // The manifest names it.
+        Storage::Disk(error) if error.is_not_found() => ("data_damaged", Class::Internal),
         Storage::Disk(_) => ("disk_refused", Class::Internal),
         Storage::UnsupportedType { .. } | Storage::FieldType { .. } => {
             ("unsupported_type", Class::InvalidArgument)

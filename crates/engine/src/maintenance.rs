@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::shared::Shared;
+use crate::tail::Tail;
 use crate::{checkpoint, compact, seal, vacuum};
 
 const ROUND: Duration = Duration::from_millis(100);
@@ -15,15 +16,18 @@ const SMALL_BATCHES: usize = 2_048;
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut last_checkpoint = Instant::now();
     let mut last_tidy = Instant::now();
+    let mut last_applied = 0;
     while !shared.stopping.load(Ordering::Acquire) {
         shared.maintenance.wait(ROUND);
         // After a failed sync nothing is certain about the files, so they are left as they are.
         if shared.log.poisoned().is_some() {
             continue;
         }
+        let applied = shared.applied.load(Ordering::Acquire);
+        let quiet = std::mem::replace(&mut last_applied, applied) == applied;
         for dataset in shared.catalog.datasets() {
             let view = dataset.view();
-            if view.tail.bytes() >= shared.options.seal_bytes || view.tail.len() >= SMALL_BATCHES {
+            if is_full(&view.tail, shared.options.seal_bytes, quiet) {
                 report(
                     "seal",
                     &dataset.name,
@@ -55,6 +59,17 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             last_checkpoint = Instant::now();
         }
     }
+}
+
+/// Whether a tail is to be sealed. Sealing takes memory bandwidth from writers, so while they write it waits for a
+/// second helping.
+fn is_full(tail: &Tail, seal_bytes: u64, quiet: bool) -> bool {
+    let enough = if quiet {
+        seal_bytes
+    } else {
+        seal_bytes.saturating_mul(2)
+    };
+    tail.bytes() >= enough || tail.len() >= SMALL_BATCHES
 }
 
 /// Whether a checkpoint is due by time; an interval of zero says never.

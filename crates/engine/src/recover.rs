@@ -1,5 +1,6 @@
 //! Opening a data folder: the last checkpoint, then the log after it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use longbow_storage::{DatasetManifest, IdMap, Manifest, Segment, Tombstones, crc
 
 use crate::apply::{Committed, apply};
 use crate::catalog::Catalog;
-use crate::checkpoint::{MANIFEST, sweep_folder};
+use crate::checkpoint::{MANIFEST, file_number, sweep_folder};
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::dead::DeadRows;
@@ -54,12 +55,14 @@ pub struct Recovered {
 pub(crate) fn recover(
     disk: Arc<dyn Disk>,
     options: Options,
-    to_applier: Sender<Committed>,
+    to_applier: Sender<Option<Committed>>,
 ) -> Result<(Shared, Recovered)> {
     let started = Instant::now();
     let mut recovered = Recovered::default();
     let manifest_path = options.path.join(MANIFEST);
-    let manifest = Manifest::read(disk.as_ref(), &manifest_path)?.unwrap_or_default();
+    let found = Manifest::read(disk.as_ref(), &manifest_path)?;
+    refuse_missing_log(disk.as_ref(), &options, found.is_some())?;
+    let manifest = found.unwrap_or_default();
     recovered.checkpoint = manifest.checkpoint;
     let catalog = load(disk.as_ref(), &options, &manifest, &mut recovered)?;
     let after = manifest
@@ -86,6 +89,8 @@ pub(crate) fn recover(
         .iter()
         .for_each(|dataset| dataset.open_intake());
     // Only now: whatever is wrong with the folder was found by then, and nothing of it was touched.
+    // What the manifest before this one names may go only when that one cannot come back.
+    disk.sync_dir(&options.path)?;
     let root = options.path.join("datasets");
     sweep_folder(disk.as_ref(), &root, &manifest, &|_, _| false)?;
     let next_file = next_file(disk.as_ref(), &options)?;
@@ -107,6 +112,18 @@ pub(crate) fn recover(
         ),
         recovered,
     ))
+}
+
+/// A folder with rows and without a log is not a new one: opened as such it would lose acknowledged writes, and its
+/// rows would be swept away as leftovers.
+fn refuse_missing_log(disk: &dyn Disk, options: &Options, has_manifest: bool) -> Result<()> {
+    let holds = |path: &Path| Ok::<_, Error>(disk.exists(path)? && !disk.list(path)?.is_empty());
+    let path = options.path.join("log");
+    if holds(&path)? || !(has_manifest || holds(&options.path.join("datasets"))?) {
+        return Ok(());
+    }
+    let path = path.display().to_string();
+    Err(Error::LogMissing { path })
 }
 
 fn load(
@@ -326,11 +343,7 @@ fn next_file(disk: &dyn Disk, options: &Options) -> Result<u64> {
     }
     for folder in disk.list(&root)? {
         for file in disk.list(&root.join(folder))? {
-            let digits = file
-                .split_once('-')
-                .and_then(|(_, rest)| rest.split_once('.'))
-                .map(|(digits, _)| digits);
-            if let Some(number) = digits.and_then(|digits| digits.parse::<u64>().ok()) {
+            if let Some(number) = file_number(&file) {
                 next = next.max(number + 1);
             }
         }

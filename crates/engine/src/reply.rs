@@ -87,16 +87,17 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         let started = Instant::now();
         request.check()?;
+        // Before the view, so that a row which the graph left out as dead is dead in the view too.
+        let mut reached = dataset.reached();
         let view = dataset.view();
         let column = view
             .schema
             .vector(&dataset.name, request.column.as_deref())?;
         let fields = reply_columns(&dataset, &view, request, &column.name)?;
-        let index = dataset.index_of(&column.name);
         let searcher = Searcher {
             view: &view,
             column,
-            index: index.as_deref(),
+            index: reached.remove(&column.name),
             matching: matching(&dataset.name, &view, &request.filters)?,
             k: request.k,
             ef: request.ef.unwrap_or(self.options().ef_search),

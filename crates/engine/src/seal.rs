@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longbow_storage::{Compactor, Segment, Sizes};
+use longbow_storage::{Compactor, Segment, SegmentMeta, Sizes};
 
 use crate::dataset::Dataset;
 use crate::error::Result;
@@ -46,7 +46,8 @@ pub(crate) fn seal_locked(shared: &Shared, dataset: &Dataset, sync: bool) -> Res
     Ok(true)
 }
 
-/// Writes what `fill` gives to a [`Compactor`] into new segment files of a dataset and opens them.
+/// Writes what `fill` gives to a [`Compactor`] into new segment files of a dataset and opens them. If that fails, the
+/// files that were begun are removed, so that the next attempt has their space.
 pub(crate) fn write_segments(
     shared: &Shared,
     dataset: &Dataset,
@@ -57,16 +58,27 @@ pub(crate) fn write_segments(
     let disk = shared.disk.as_ref();
     let dir = folder(shared, dataset.number);
     disk.create_dir_all(&dir)?;
-    let mut next_path = || shared.new_file(dataset.number, "rows", "arrow");
+    let mut begun = Vec::new();
+    let mut next_path = || {
+        begun.push(shared.new_file(dataset.number, "rows", "arrow"));
+        begun[begun.len() - 1].clone()
+    };
     let sizes = Sizes {
         segment: shared.options.seal_bytes,
         ..Sizes::default()
     };
     let mut compactor = Compactor::new(disk, &view.schema.arrow, sizes, sync, &mut next_path);
-    fill(&mut compactor)?;
-    let written = compactor.finish()?;
-    written
-        .iter()
-        .map(|meta| Ok(Arc::new(Segment::open(disk, &dir.join(&meta.file), meta)?)))
-        .collect()
+    let written = fill(&mut compactor).and_then(|()| compactor.finish());
+    let opened = written.and_then(|written| {
+        let open =
+            |meta: &SegmentMeta| Segment::open(disk, &dir.join(&meta.file), meta).map(Arc::new);
+        written.iter().map(open).collect()
+    });
+    opened.map_err(|error: longbow_storage::Error| {
+        for path in &begun {
+            // A file that stays goes with the next checkpoint.
+            let _ = disk.remove(path);
+        }
+        error.into()
+    })
 }

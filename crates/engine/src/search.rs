@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use longbow_index::{Neighbor, Query, SearchStats, TopK, flat};
 use roaring::RoaringTreemap;
 
-use crate::column_index::ColumnIndex;
+use crate::column_index::Reached;
 use crate::error::{Error, Result};
 use crate::filter::{Condition, Filter};
 use crate::schema::VectorColumn;
@@ -153,7 +153,8 @@ pub struct Found {
 pub(crate) struct Searcher<'a> {
     pub view: &'a View,
     pub column: &'a VectorColumn,
-    pub index: Option<&'a ColumnIndex>,
+    /// Taken before the view.
+    pub index: Option<Reached>,
     pub matching: Option<RoaringTreemap>,
     pub k: usize,
     pub ef: usize,
@@ -240,14 +241,12 @@ impl Searcher<'_> {
 
     /// Walks the graph and scans the rows that are not yet in it.
     fn walk(&self, query: &Query, found: &mut Found) -> Result<()> {
-        let Some(index) = self.index else {
+        let Some(index) = &self.index else {
             return Ok(());
         };
-        // In this order: rows below the watermark are in a graph that is loaded after it.
-        let watermark = index.watermark();
-        let graph = index.graph();
+        let watermark = index.watermark;
         let wanted = |row: u64| row < watermark && self.is_wanted(row);
-        let from_graph = graph.search(
+        let from_graph = index.graph.search(
             query,
             self.k,
             self.ef.max(self.k),

@@ -1,8 +1,8 @@
 //! What the engine's threads and callers share, and the one way into the log.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, OnceLock};
 
 use longbow_disk::Disk;
 use longbow_log::{Entry, Log};
@@ -33,9 +33,12 @@ pub(crate) struct Shared {
     pub maintenance: Bell,
     /// Held by whoever changes files of segments: sealing, compaction and checkpoints take turns.
     pub files: Mutex<()>,
+    /// Set when a sync of files failed: what of them is on the disk is not known until the folder is opened anew, so
+    /// no checkpoint may rely on them.
+    pub unsure: OnceLock<String>,
     /// Number in the name of the next file.
     pub next_file: AtomicU64,
-    to_applier: Sender<Committed>,
+    to_applier: Sender<Option<Committed>>,
 }
 
 impl Shared {
@@ -46,7 +49,7 @@ impl Shared {
         catalog: Catalog,
         checkpoint: u64,
         next_file: u64,
-        to_applier: Sender<Committed>,
+        to_applier: Sender<Option<Committed>>,
     ) -> Self {
         let applied = AtomicU64::new(log.last_index());
         Shared {
@@ -61,6 +64,7 @@ impl Shared {
             indexers: Bell::default(),
             maintenance: Bell::default(),
             files: Mutex::new(()),
+            unsure: OnceLock::new(),
             next_file: AtomicU64::new(next_file),
             to_applier,
         }
@@ -94,11 +98,12 @@ impl Shared {
                     let committed = Committed {
                         index: ack.index,
                         durable: ack.durable,
+                        payload: ack.payload,
                         op,
                         reply,
                     };
                     // The applier outlives the log, so this arrives; at shutdown the log is drained first.
-                    let _ = to_applier.send(committed);
+                    let _ = to_applier.send(Some(committed));
                 }
                 Err(refused) => {
                     let _ = reply.send(Err(refused.into()));
@@ -106,6 +111,12 @@ impl Shared {
             }),
         )?;
         Ok(Pending(answer))
+    }
+
+    /// Ends the applier once it has applied what it was handed so far.
+    pub fn end_applier(&self) {
+        // It may have ended already.
+        let _ = self.to_applier.send(None);
     }
 
     /// [`Shared::submit`] for the operations that are not hot.

@@ -1,0 +1,14 @@
+//! The engine beside a plain model: random writes, restarts, failing disks and losses of power, and readers among them.
+
+mod compare;
+mod drive;
+mod faults;
+mod found;
+mod lives;
+mod model;
+mod mortal;
+mod power;
+mod property;
+mod random;
+mod readers;
+mod rows;
