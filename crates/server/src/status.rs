@@ -87,3 +87,45 @@ pub(crate) fn name_of(status: &Status) -> &str {
         .split_once(':')
         .map_or("error", |(name, _)| name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_one_line_without_control_characters() {
+        let refused = invalid("bad_name", "'a\nb\x1b[31m' is € no name; use another\n\n");
+        assert_eq!(
+            refused.message(),
+            r"bad_name: 'a b\u{1b}[31m' is € no name; use another"
+        );
+        assert_eq!(name_of(&refused), "bad_name");
+    }
+
+    #[test]
+    fn what_the_transport_refuses_gets_a_code_and_a_remedy() {
+        for (code, text, expected, name) in [
+            (
+                Code::OutOfRange,
+                "Error, decoded message length too large: found 9 bytes",
+                Code::InvalidArgument,
+                "message_too_large",
+            ),
+            (
+                Code::Internal,
+                "failed to decode Protobuf message: x",
+                Code::InvalidArgument,
+                "bad_message",
+            ),
+            (Code::Unimplemented, "", Code::Unimplemented, "unknown_call"),
+        ] {
+            let told = of_transport(Status::new(code, text));
+            assert_eq!((told.code(), name_of(&told)), (expected, name));
+            assert!(told.message().contains(text) && told.message().contains("; send "));
+        }
+        let ours = status(Code::Internal, "encode", "no");
+        assert_eq!(of_transport(ours).message(), "encode: no");
+        let gone = of_transport(Status::cancelled("the client went away"));
+        assert_eq!(gone.code(), Code::Cancelled);
+    }
+}
