@@ -77,7 +77,7 @@ proptest! {
     ) {
         let read = read_all(&framed(&messages), &sizes).expect("good messages");
         prop_assert_eq!(&read, &messages);
-        for message in read {
+        for message in read.iter().filter(|message| !message.data_body.is_empty()) {
             prop_assert_eq!(message.data_body.as_ptr().addr() % 64, 0);
         }
         let ours = messages.iter().flat_map(|message| {
