@@ -369,6 +369,7 @@ impl Inner {
         let synced = self.shared.log.sync();
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.indexers.ring();
+        self.shared.starved.ring();
         self.shared.maintenance.ring();
         for thread in threads.others {
             // A thread that panicked has said so; the state it left is on disk.
@@ -405,9 +406,14 @@ impl Threads {
             let shared = Arc::clone(shared);
             others.push(spawn(
                 format!("index-{worker}"),
-                Box::new(move || indexer::run(&shared, worker)),
+                Box::new(move || indexer::run(&shared, worker, indexer::Share::Idle)),
             ));
         }
+        let starved = Arc::clone(shared);
+        others.push(spawn(
+            "index-steady".into(),
+            Box::new(move || indexer::run(&starved, 0, indexer::Share::Steady)),
+        ));
         let maintained = Arc::clone(shared);
         others.push(spawn(
             "maintenance".into(),

@@ -5,6 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use longbow_index::Hnsw;
+use thread_priority::{
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy, thread_native_id,
+};
 
 use crate::dataset::Dataset;
 use crate::error::Result;
@@ -13,25 +17,76 @@ use crate::shared::Shared;
 use crate::vectors::Vectors;
 use crate::view::View;
 
-/// How far indexers stand back behind reads and writes: what an acknowledgement promises does not wait for them.
-const NICENESS: i32 = 19;
+/// How far the steady indexer stands back where the others don't get a turn at all.
+const NICENESS: i32 = 10;
+/// Time without a finished job after which the steady indexer steps in.
+const STARVED: Duration = Duration::from_millis(500);
+
+/// Which processor time an indexing thread takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// What nobody else wants. A woken reader or writer displaces such a thread at once, so what an
+    /// acknowledgement promises does not wait for the index.
+    Idle,
+    /// A small but certain share, taken only while the idle ones are starved: on a node that is always busy the index
+    /// must still come on, or searches would scan more and more.
+    Steady,
+}
 
 /// The body of one indexing thread.
-pub(crate) fn run(shared: &Arc<Shared>, worker: usize) {
-    // Failing to be nice only makes the thread compete.
-    let _ = rustix::process::nice(NICENESS);
+pub(crate) fn run(shared: &Arc<Shared>, worker: usize, share: Share) {
+    stand_back(share);
+    match share {
+        Share::Idle => idle(shared, worker),
+        Share::Steady => steady(shared),
+    }
+}
+
+fn idle(shared: &Shared, worker: usize) {
     let mut turn = worker;
     while !shared.stopping.load(Ordering::Acquire) {
-        let datasets = shared.catalog.datasets();
         turn = turn.wrapping_add(1);
-        let mut worked = false;
-        for step in 0..datasets.len() {
-            worked |= work(&datasets[(turn + step) % datasets.len()]);
-        }
-        if !worked {
+        if round(shared, turn) {
+            shared.jobs_done.fetch_add(1, Ordering::Relaxed);
+        } else {
             shared.indexers.wait(Duration::from_millis(200));
         }
     }
+}
+
+fn steady(shared: &Shared) {
+    let mut before = 0;
+    while !shared.stopping.load(Ordering::Acquire) {
+        shared.starved.wait(STARVED);
+        // Job after job for as long as the idle ones get nothing done.
+        while shared.jobs_done.load(Ordering::Relaxed) == before
+            && !shared.stopping.load(Ordering::Acquire)
+            && round(shared, 0)
+        {}
+        before = shared.jobs_done.load(Ordering::Relaxed);
+    }
+}
+
+/// Does a job of each dataset, beginning with one or another; false if there was none.
+fn round(shared: &Shared, turn: usize) -> bool {
+    let datasets = shared.catalog.datasets();
+    let mut worked = false;
+    for step in 0..datasets.len() {
+        worked |= work(&datasets[(turn + step) % datasets.len()]);
+    }
+    worked
+}
+
+/// Failing to stand back only makes the thread compete.
+fn stand_back(share: Share) {
+    let stood_back = match share {
+        Share::Idle => {
+            let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+            set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
+        }
+        Share::Steady => rustix::process::nice(NICENESS).is_ok(),
+    };
+    tracing::debug!(?share, stood_back, "indexing thread");
 }
 
 /// Does one job of each index of a dataset; false if there was none.

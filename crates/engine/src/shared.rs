@@ -30,6 +30,10 @@ pub(crate) struct Shared {
     /// Set when the applier thread has ended.
     pub applier_gone: AtomicBool,
     pub indexers: Bell,
+    /// Rung only at the end; the steady indexer sleeps on it.
+    pub starved: Bell,
+    /// Rounds in which an idle indexer got something done.
+    pub jobs_done: AtomicU64,
     pub maintenance: Bell,
     /// Held by whoever changes files of segments: sealing, compaction and checkpoints take turns.
     pub files: Mutex<()>,
@@ -62,6 +66,8 @@ impl Shared {
             stopping: AtomicBool::new(false),
             applier_gone: AtomicBool::new(false),
             indexers: Bell::default(),
+            starved: Bell::default(),
+            jobs_done: AtomicU64::new(0),
             maintenance: Bell::default(),
             files: Mutex::new(()),
             unsure: OnceLock::new(),
