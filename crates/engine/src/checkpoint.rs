@@ -127,8 +127,8 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
             rows_end,
         });
     }
-    seal_locked(shared, dataset, true)?;
-    let view = dataset.view();
+    // From here on this moment counts: rows that came while it was sealed are left to the log.
+    let view = seal_locked(shared, dataset, true)?;
     let dead = dead_rows(&view);
     let tombstones = if dead.is_empty() {
         None

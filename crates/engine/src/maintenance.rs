@@ -28,11 +28,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         for dataset in shared.catalog.datasets() {
             let view = dataset.view();
             if is_full(&view.tail, shared.options.seal_bytes, quiet) {
-                report(
-                    "seal",
-                    &dataset.name,
-                    seal::seal(shared, &dataset).map(drop),
-                );
+                report("seal", &dataset.name, seal::seal(shared, &dataset));
             }
         }
         if last_tidy.elapsed() >= shared.options.tidy_interval {

@@ -8,6 +8,7 @@ use longbow_storage::{Compactor, Segment, SegmentMeta, Sizes};
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::shared::Shared;
+use crate::tail::Tail;
 use crate::view::View;
 
 /// The folder of a dataset's files.
@@ -20,20 +21,21 @@ pub(crate) fn folder(shared: &Shared, number: u64) -> PathBuf {
 }
 
 /// Writes all of a dataset's tail into segments and drops it from memory. The files are not synced: the log still
-/// holds the rows until a checkpoint, which syncs them. Returns whether there was anything to seal.
+/// holds the rows until a checkpoint, which syncs them.
 ///
 /// # Errors
 /// If the disk refuses; the tail stays then.
-pub(crate) fn seal(shared: &Shared, dataset: &Dataset) -> Result<bool> {
+pub(crate) fn seal(shared: &Shared, dataset: &Dataset) -> Result<()> {
     let _files = shared.files.lock();
-    seal_locked(shared, dataset, false)
+    seal_locked(shared, dataset, false).map(drop)
 }
 
-/// [`seal`] for a caller that holds the lock on files; `sync` makes the files durable at once.
-pub(crate) fn seal_locked(shared: &Shared, dataset: &Dataset, sync: bool) -> Result<bool> {
-    let view = dataset.view();
+/// [`seal`] for a caller that holds the lock on files; `sync` makes the files durable at once. Returns the moment that
+/// was sealed, all of its rows in segments: the dataset itself may have a new tail already.
+pub(crate) fn seal_locked(shared: &Shared, dataset: &Dataset, sync: bool) -> Result<View> {
+    let mut view = View::clone(&dataset.view());
     let Some(last) = view.tail.last() else {
-        return Ok(false);
+        return Ok(view);
     };
     let sealed_to = last.end();
     let segments = write_segments(shared, dataset, &view, sync, |compactor| {
@@ -42,8 +44,10 @@ pub(crate) fn seal_locked(shared: &Shared, dataset: &Dataset, sync: bool) -> Res
         }
         Ok(())
     })?;
-    dataset.swap_tail(segments, sealed_to);
-    Ok(true)
+    dataset.swap_tail(segments.clone(), sealed_to);
+    Arc::make_mut(&mut view.segments).extend(segments);
+    view.tail = Tail::default();
+    Ok(view)
 }
 
 /// Writes what `fill` gives to a [`Compactor`] into new segment files of a dataset and opens them. If that fails, the

@@ -168,3 +168,35 @@ fn failed_checkpoints_and_compactions_leave_no_files() {
     assert_eq!(engine.tidy().expect("there is space again"), 1);
     engine.checkpoint().expect("a checkpoint");
 }
+
+/// Rows that were put while a checkpoint sealed the rows before them were in none of its files, and were not replayed
+/// either.
+#[test]
+fn rows_put_beside_a_checkpoint_are_there_after_a_restart() {
+    let disk = Arc::new(MemoryDisk::new());
+    let engine = Engine::open(disk.clone(), Options::new("data")).expect("opens");
+    let done = AtomicBool::new(false);
+    const WRITERS: u32 = 2;
+    const BATCHES: u32 = 300;
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let (engine, done) = (&engine, &done);
+            scope.spawn(move || {
+                for batch in 0..BATCHES {
+                    let first = (batch * WRITERS + writer) * 10;
+                    put(engine, "d", &[], &rows(first..first + 10));
+                }
+                done.store(true, Ordering::Release);
+            });
+        }
+        while !done.load(Ordering::Acquire) {
+            engine.checkpoint().expect("a checkpoint");
+        }
+    });
+    engine.close().expect("closes");
+    drop(engine);
+    let engine = Engine::open(disk, Options::new("data")).expect("opens again");
+    let dataset = engine.dataset("d").expect("it is there");
+    let missing = (0..WRITERS * BATCHES * 10).filter(|key| dataset.find(&SHAPE.id(*key)).is_none());
+    assert_eq!(missing.count(), 0);
+}
