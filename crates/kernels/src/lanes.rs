@@ -3,7 +3,7 @@
 //! The methods are `inline(always)` and carry no target feature themselves: they are compiled as part of the
 //! entry points of an instruction set, which do.
 
-use crate::prefetch::prefetch_row;
+use crate::prefetch::prefetch;
 
 /// An element type of stored vectors.
 pub(crate) trait Element {
@@ -170,11 +170,11 @@ where
     O: Op<V>,
 {
     for row in rows.iter().take(AHEAD) {
-        prefetch_row(row);
+        prefetch(row.as_ptr(), row.len());
     }
     for (i, (row, value)) in rows.iter().zip(out.iter_mut()).enumerate() {
         if let Some(later) = rows.get(i + AHEAD) {
-            prefetch_row(later);
+            prefetch(later.as_ptr(), later.len());
         }
         // SAFETY: the caller vouches for the length of each row.
         *value = unsafe { fold::<V, E, O>(query.as_ptr(), row.as_ptr(), query.len()) };

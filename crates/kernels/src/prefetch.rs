@@ -5,12 +5,6 @@ const LINE: usize = 64;
 /// Lines asked for at the head of a row; the processor's own stream detection takes longer rows from there.
 const MAX_LINES: usize = 16;
 
-/// Asks for the cache line that holds the first byte of `bytes`. A hint only: it reads nothing.
-#[inline(always)]
-pub fn prefetch(bytes: &[u8]) {
-    prefetch_line(bytes.as_ptr());
-}
-
 #[inline(always)]
 fn prefetch_line(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -27,12 +21,13 @@ fn prefetch_line(at: *const u8) {
     let _ = at;
 }
 
-/// Asks for the first lines of a row.
+/// Asks for the cache lines of `bytes` bytes at an address, the first sixteen at most. A hint only: it reads nothing,
+/// so the address need not be valid.
 #[inline(always)]
-pub(crate) fn prefetch_row(row: &[u8]) {
+pub fn prefetch(at: *const u8, bytes: usize) {
     let mut offset = 0;
-    while offset < row.len().min(MAX_LINES * LINE) {
-        prefetch_line(row.as_ptr().wrapping_add(offset));
+    while offset < bytes.min(MAX_LINES * LINE) {
+        prefetch_line(at.wrapping_add(offset));
         offset += LINE;
     }
 }

@@ -16,9 +16,10 @@
 //!     36  8 n        row of each node
 //!     36+ 8 n  4 n   next twin of each node; ff ff ff ff: none
 //!     36+12 n  n     level of each node, 0 to 15
-//!     36+13 n  …     for each node, for each of its levels from 0 up:
+//!     36+13 n  …     for each node, for each of its lists, one a level from 0 up:
 //!                      2      number of links: at most 2 m on level 0, m above
 //!                      4 each node linked to
+//!                    if the metric is the inner product, level 0 has two lists of at most m links
 //!     end - 4  4     CRC-32C (Castagnoli) of all bytes before
 //! ```
 //!

@@ -3,7 +3,7 @@
 use super::VectorSource;
 use super::read::Decoded;
 use crate::error::{Error, Result};
-use crate::hnsw::{Assembly, Hnsw, HnswParams, NONE};
+use crate::hnsw::{Assembly, Hnsw, HnswParams, List, NONE};
 use crate::space::Space;
 
 /// One row in so many may be gone; with more, links that were chosen among all rows would answer badly.
@@ -49,9 +49,9 @@ impl Decoded<'_> {
             if stand_in == NONE {
                 continue;
             }
-            for level in 0..=self.level(node) {
-                self.surviving_links(node, level, &survivors.stand_ins, &mut links);
-                assembly.link(stand_in, level, &links);
+            for (list, _) in self.lists(node) {
+                self.surviving_links(node, list, &survivors.stand_ins, &mut links);
+                assembly.link(stand_in, list, &links);
             }
         }
         Ok(assembly.finish(self.surviving_entry(&survivors.stand_ins)))
@@ -110,20 +110,20 @@ impl Decoded<'_> {
 
     /// The links of a node in new numbers. In place of each neighbour that is gone comes one of that neighbour's
     /// own: another for each node that asks, so that what was reached through it still is.
-    fn surviving_links(&self, node: u32, level: u32, stand_ins: &[u32], links: &mut Vec<u32>) {
+    fn surviving_links(&self, node: u32, list: List, stand_ins: &[u32], links: &mut Vec<u32>) {
         links.clear();
         let own = stand_ins[node as usize];
         links.extend(
-            self.links(node, level)
+            self.list(node, list)
                 .map(|link| stand_ins[link as usize])
                 .filter(|link| *link != NONE),
         );
         for gone in self
-            .links(node, level)
+            .list(node, list)
             .filter(|link| stand_ins[*link as usize] == NONE)
         {
             let others: Vec<u32> = self
-                .links(gone, level)
+                .list(gone, list)
                 .map(|link| stand_ins[link as usize])
                 .filter(|link| *link != NONE && *link != own && !links.contains(link))
                 .collect();

@@ -3,7 +3,7 @@ use longbow_kernels::{Metric, Scalar};
 
 use super::{HEADER, MAGIC, TRAILER, VERSION};
 use crate::error::{Error, Result};
-use crate::hnsw::{HnswParams, MAX_LEVEL, NONE};
+use crate::hnsw::{HnswParams, List, MAX_LEVEL, NONE};
 use crate::space::Space;
 
 /// A checkpoint whose every number was checked, still mostly in its bytes.
@@ -11,6 +11,8 @@ pub(super) struct Decoded<'a> {
     input: &'a [u8],
     nodes: u32,
     entry: u32,
+    /// The lists of a node of the highest level, from the lowest, each with the most links that it may have.
+    lists: Vec<(List, usize)>,
     /// Where the links of each node begin.
     starts: Vec<u64>,
     /// Whether each node follows another in a chain of twins.
@@ -63,15 +65,19 @@ impl<'a> Decoded<'a> {
             return inconsistent(28, "number of nodes", u64::from(nodes), u64::from(NONE) - 1);
         }
         let twins = vec![false; nodes as usize];
+        let split = space.metric == Metric::Dot;
+        let with_most = |list: List| (list, list.most(params.m, split));
+        let lists = List::all(MAX_LEVEL, split).map(with_most).collect();
         let mut decoded = Decoded {
             input,
             nodes,
             entry,
+            lists,
             starts: Vec::with_capacity(nodes as usize),
             twins,
         };
         decoded.check_twins()?;
-        decoded.check_links(params)?;
+        decoded.check_links()?;
         if nodes == 0 && entry == NONE {
             return Ok(decoded);
         }
@@ -116,10 +122,19 @@ impl<'a> Decoded<'a> {
         u32::from(self.input[self.level_at(node)])
     }
 
-    /// The links of a node at a level, which is at most its own.
-    pub(super) fn links(&self, node: u32, level: u32) -> impl Iterator<Item = u32> {
+    /// The lists of a node, from the lowest, each with the most links that it may have.
+    pub(super) fn lists(&self, node: u32) -> impl Iterator<Item = (List, usize)> {
+        let level = self.level(node);
+        self.lists
+            .iter()
+            .copied()
+            .take_while(move |(list, _)| list.level <= level)
+    }
+
+    /// The links in one list of a node.
+    pub(super) fn list(&self, node: u32, list: List) -> impl Iterator<Item = u32> {
         let mut at = self.starts[node as usize] as usize;
-        for _ in 0..level {
+        for _ in self.lists(node).take_while(|(other, _)| *other != list) {
             at += 2 + 4 * self.count(at);
         }
         let links = &self.input[at + 2..at + 2 + 4 * self.count(at)];
@@ -156,7 +171,7 @@ impl<'a> Decoded<'a> {
         Ok(())
     }
 
-    fn check_links(&mut self, params: HnswParams) -> Result<()> {
+    fn check_links(&mut self) -> Result<()> {
         let end = self.input.len() - TRAILER;
         let mut at = HEADER + 13 * self.nodes as usize;
         for node in 0..self.nodes {
@@ -171,8 +186,8 @@ impl<'a> Decoded<'a> {
                     u64::from(most),
                 );
             }
-            for level in 0..=level {
-                at = self.check_list(params, node, level, at, end)?;
+            for (list, most) in self.lists(node) {
+                at = self.check_list(node, list.level, most, at, end)?;
             }
         }
         if at != end {
@@ -181,22 +196,18 @@ impl<'a> Decoded<'a> {
         Ok(())
     }
 
-    /// Checks the list of links at `at`, and returns where it ends.
+    /// Checks the list of at most `most` links at `at`, and returns where it ends.
     fn check_list(
         &self,
-        params: HnswParams,
         node: u32,
         level: u32,
+        most: usize,
         at: usize,
         end: usize,
     ) -> Result<usize> {
         need(&self.input[..end], at as u64 + 2)?;
         let count = self.count(at);
-        let most = match level {
-            _ if self.is_twin(node) => 0,
-            0 => 2 * params.m,
-            _ => params.m,
-        };
+        let most = if self.is_twin(node) { 0 } else { most };
         if count > most {
             return inconsistent(at, "number of links", count as u64, most as u64);
         }

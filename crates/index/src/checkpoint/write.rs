@@ -83,9 +83,9 @@ impl Hnsw {
         }
         let mut links = Vec::with_capacity(4 * params.m * size_of::<u32>());
         for node in 0..parts.nodes() {
-            for level in 0..=parts.level(node) {
+            for list in parts.lists(node) {
                 links.clear();
-                links.extend(parts.links(node, level).flat_map(u32::to_le_bytes));
+                links.extend(parts.list(node, list).flat_map(u32::to_le_bytes));
                 sink.put(&((links.len() / size_of::<u32>()) as u16).to_le_bytes())?;
                 sink.put(&links)?;
             }

@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use longbow_kernels::Metric;
 
 use super::Hnsw;
-use super::nodes::{MAX_LEVEL, NONE};
+use super::nodes::{List, MAX_LEVEL, NONE};
 use super::scratch::{Candidate, Scratch};
 use super::vectors::Probe;
 use super::walk::Everything;
@@ -13,8 +13,8 @@ use crate::space::inverse_norm;
 /// What a new node shall be, found before it is visible to anyone.
 struct Plan {
     level: u32,
-    /// Links by level, from level 0.
-    links: Vec<Vec<u32>>,
+    /// Links by list.
+    links: Vec<(List, Vec<u32>)>,
     /// The node whose vector it repeats.
     twin_of: Option<u32>,
 }
@@ -117,40 +117,71 @@ impl Hnsw {
     fn plan(&self, probe: Probe<'_>, vector: &[u8], level: u32, scratch: &mut Scratch) -> Plan {
         let mut plan = Plan {
             level,
-            links: vec![Vec::new(); level as usize + 1],
+            links: Vec::new(),
             twin_of: None,
         };
-        let Some((entry, top)) = self.entry() else {
+        let Some((_, top)) = self.entry() else {
             return plan;
         };
-        let ef = self.params.ef_construction.max(self.params.m);
-        let mut room = Vec::new();
-        // SAFETY: an entry was written before it became one, and walks find nodes that were written.
-        unsafe {
-            let mut nearest = Candidate::new(self.vectors.distance(probe, entry), entry);
-            for above in (level + 1..=top).rev() {
-                nearest = self.descend(probe, nearest, above, scratch);
-            }
-            for level in (0..=level.min(top)).rev() {
-                self.walk(probe, nearest, level, ef, &Everything, scratch);
-                let mut candidates = std::mem::take(&mut scratch.found).into_sorted_vec();
-                nearest = candidates[0];
-                let equal =
-                    self.is_twin(nearest.distance(), vector, self.vectors.get(nearest.node()));
-                if level == 0 && equal {
-                    plan.twin_of = Some(nearest.node());
-                }
-                self.select(
-                    &candidates,
-                    self.params.m,
-                    &mut plan.links[level as usize],
-                    &mut room,
-                );
-                candidates.clear();
-                scratch.found = candidates.into();
+        let Some(mut nearest) = self.start(probe, level, scratch) else {
+            return plan;
+        };
+        for level in (0..=level.min(top)).rev() {
+            let list = List {
+                level,
+                by_product: false,
+            };
+            let links;
+            (nearest, links) = self.choose(probe, nearest, list, scratch);
+            plan.links.push((list, links));
+        }
+        // SAFETY: walks find nodes that were written.
+        let other = unsafe { self.vectors.get(nearest.node()) };
+        if self.is_twin(nearest.distance(), vector, other) {
+            plan.twin_of = Some(nearest.node());
+        } else if self.space.metric == Metric::Dot {
+            let probe = Probe {
+                metric: Metric::Dot,
+                ..probe
+            };
+            let list = List {
+                level: 0,
+                by_product: true,
+            };
+            if let Some(nearest) = self.start(probe, 0, scratch) {
+                plan.links
+                    .push((list, self.choose(probe, nearest, list, scratch).1));
             }
         }
         plan
+    }
+
+    /// Finds the links of a new node in one list, and the node nearest to it.
+    fn choose(
+        &self,
+        probe: Probe<'_>,
+        from: Candidate,
+        list: List,
+        scratch: &mut Scratch,
+    ) -> (Candidate, Vec<u32>) {
+        let ef = self.params.ef_construction.max(self.params.m);
+        let mut links = Vec::new();
+        // SAFETY: walks go from nodes that were written to others of the same level.
+        unsafe {
+            self.walk(probe, from, list.level, ef, &Everything, scratch);
+            let mut candidates = std::mem::take(&mut scratch.found).into_sorted_vec();
+            let nearest = candidates[0];
+            self.select(
+                probe.metric,
+                &candidates,
+                self.params.m,
+                &mut links,
+                &mut Vec::new(),
+            );
+            candidates.clear();
+            scratch.found = candidates.into();
+            (nearest, links)
+        }
     }
 
     /// Writes the node with all its links, and then links it from its neighbours, the lowest level first: whoever
@@ -170,15 +201,19 @@ impl Hnsw {
             return Ok(());
         }
         let (node, level) = self.write(row, vector, inverse, plan.level)?;
-        let links = plan.links.iter().zip(0..=level);
+        let links = plan
+            .links
+            .iter()
+            .rev()
+            .filter(|(list, _)| list.level <= level);
         // SAFETY: the node was written with this level, and links were found on their levels by walks.
         unsafe {
-            for (links, level) in links.clone() {
-                self.nodes.set_links(node, level, links);
+            for (list, links) in links.clone() {
+                self.nodes.set_list(node, *list, links);
             }
-            for (links, level) in links {
+            for (list, links) in links {
                 for neighbor in links {
-                    self.link(*neighbor, level, node, scratch);
+                    self.link(*neighbor, *list, node, scratch);
                 }
             }
         }
@@ -191,15 +226,20 @@ impl Hnsw {
         Ok(())
     }
 
-    /// Adds `new` to the links of `node`; if they are full, chooses anew among them all.
+    /// Adds `new` to a list of `node`; if it is full, chooses anew among them all.
     ///
     /// # Safety
-    /// Both were written, and have this level.
-    unsafe fn link(&self, node: u32, level: u32, new: u32, scratch: &mut Scratch) {
+    /// Both were written, and have the list's level.
+    unsafe fn link(&self, node: u32, list: List, new: u32, scratch: &mut Scratch) {
+        let metric = if list.by_product {
+            Metric::Dot
+        } else {
+            self.build_metric()
+        };
         let _change = self.stripes[node as usize % self.stripes.len()].lock();
         // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
         unsafe {
-            let slots = self.nodes.slots(node, level);
+            let slots = self.nodes.slots(node, list);
             if let Some(free) = slots
                 .iter()
                 .find(|slot| slot.load(Ordering::Relaxed) == NONE)
@@ -208,23 +248,28 @@ impl Hnsw {
                 return;
             }
             let Scratch {
-                fresh, distances, ..
+                fresh,
+                distances,
+                near,
+                ..
             } = scratch;
             fresh.clear();
-            fresh.extend(self.nodes.links(node, level));
+            fresh.extend(self.nodes.list(node, list));
             fresh.push(new);
             let mut room = Vec::new();
-            let probe = self.vectors.probe(node, self.build_metric(), &mut room);
+            let probe = self.vectors.probe(node, metric, &mut room);
             self.vectors.distances(probe, fresh, distances);
-            let mut candidates: Vec<Candidate> = distances
-                .iter()
-                .zip(fresh.iter())
-                .map(|(distance, link)| Candidate::new(*distance, *link))
-                .collect();
-            candidates.sort_unstable();
+            near.clear();
+            near.extend(
+                distances
+                    .iter()
+                    .zip(fresh.iter())
+                    .map(|(d, link)| Candidate::new(*d, *link)),
+            );
+            near.sort_unstable();
             let mut chosen = Vec::with_capacity(slots.len());
-            self.select(&candidates, slots.len(), &mut chosen, &mut room);
-            self.nodes.set_links(node, level, &chosen);
+            self.select(metric, near, slots.len(), &mut chosen, &mut room);
+            self.nodes.set_list(node, list, &chosen);
         }
     }
 }

@@ -8,9 +8,11 @@
 //! - Nodes whose vector equals that of a node that is there already become its *twins*: they hang on a chain behind
 //!   it and have no links. Linked like others they would form an island from which no link leads out, because they
 //!   are all nearer to each other than to anything else.
-//! - For the inner product the graph is built by Euclidean distance, and searched by inner product: the order by
-//!   inner product is the order by distance to a point infinitely far away in the query's direction, so a greedy
-//!   walk gets there, while a graph built by inner product leaves short vectors without links to them.
+//! - For the inner product, half of the links on level 0 are chosen by Euclidean distance, and half by inner product
+//!   as Morozov and Babenko do (Non-metric similarity graphs for maximum inner product search, 2018). The first lead
+//!   everywhere, but seldom to vectors that are longer than others, since those are far from all. The second lead to
+//!   the long ones, which win most queries, but to few others, which win when the long ones are hidden. Upper levels
+//!   are by Euclidean distance.
 //! - Searches run without locks beside inserts: see `nodes`.
 
 mod chunks;
@@ -32,7 +34,7 @@ use parking_lot::Mutex;
 
 pub use params::HnswParams;
 
-pub(crate) use nodes::{MAX_LEVEL, NONE};
+pub(crate) use nodes::{List, MAX_LEVEL, NONE};
 pub(crate) use parts::Assembly;
 
 use nodes::Nodes;
@@ -86,7 +88,7 @@ impl Hnsw {
             space,
             params,
             vectors: Vectors::new(space),
-            nodes: Nodes::new(params.m),
+            nodes: Nodes::new(params.m, space.metric == Metric::Dot),
             entry: AtomicU64::new(NO_ENTRY),
             entry_change: Mutex::new(()),
             stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),
@@ -144,7 +146,7 @@ impl Hnsw {
             .store(u64::from(level) << 32 | u64::from(node), Ordering::Release);
     }
 
-    /// By what the graph is built: a distance, which the inner product is not.
+    /// By what links are chosen, but for those by inner product: a distance, which the inner product is not.
     fn build_metric(&self) -> Metric {
         match self.space.metric {
             Metric::Dot => Metric::Euclidean,

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use longbow_kernels::prefetch;
+
 use super::chunks::Chunks;
 
 /// No node. It ends a list of links and a chain of twins.
@@ -20,12 +22,45 @@ struct Node {
     tower: u32,
 }
 
+/// One of a node's lists of links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct List {
+    /// The level whose nodes it links.
+    pub(crate) level: u32,
+    /// Whether it holds those of level 0 that were chosen by inner product.
+    pub(crate) by_product: bool,
+}
+
+impl List {
+    /// The lists of a node of some level, the lowest first; `split` says whether level 0 has two.
+    pub(crate) fn all(level: u32, split: bool) -> impl Iterator<Item = List> {
+        let plain = |level| List {
+            level,
+            by_product: false,
+        };
+        let by_product = split.then_some(List {
+            level: 0,
+            by_product: true,
+        });
+        std::iter::once(plain(0))
+            .chain(by_product)
+            .chain((1..=level).map(plain))
+    }
+
+    /// Links that the list holds at most.
+    pub(crate) fn most(self, m: usize, split: bool) -> usize {
+        if self.level == 0 && !split { 2 * m } else { m }
+    }
+}
+
 /// Rows, twins and links, by node.
 ///
-/// Links of a level are a fixed number of slots, of which the first [`NONE`] ends the list. A slot is written with
-/// release and read with acquire, so whoever reads a node there sees all that was written before it was linked.
+/// A list of links is a fixed number of slots, of which the first [`NONE`] ends it. A slot is written with release
+/// and read with acquire, so whoever reads a node there sees all that was written before it was linked.
 pub(crate) struct Nodes {
     m: usize,
+    /// Whether level 0 has two lists of `m` slots, the second by inner product, in place of one of `2 * m`.
+    split: bool,
     heads: Chunks,
     /// `2 * m` slots a node.
     ground: Chunks,
@@ -36,9 +71,10 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    pub(crate) fn new(m: usize) -> Self {
+    pub(crate) fn new(m: usize, split: bool) -> Self {
         Nodes {
             m,
+            split,
             heads: Chunks::new(size_of::<Node>()),
             ground: Chunks::new(2 * m * size_of::<u32>()),
             upper: Chunks::new(m * size_of::<u32>()),
@@ -162,12 +198,17 @@ impl Nodes {
         }
     }
 
-    /// The slots of a node's links at a level.
+    /// The lists of a node of some level, the lowest first.
+    pub(crate) fn lists(&self, level: u32) -> impl Iterator<Item = List> + use<> {
+        List::all(level, self.split)
+    }
+
+    /// The slots of all lists of a level, one after the other.
     ///
     /// # Safety
     /// As [`Nodes::head`], and `level` is at most the node's.
     #[inline(always)]
-    pub(crate) unsafe fn slots(&self, node: u32, level: u32) -> &[AtomicU32] {
+    unsafe fn level_slots(&self, node: u32, level: u32) -> &[AtomicU32] {
         let (at, slots) = if level == 0 {
             (self.ground.at(node), 2 * self.m)
         } else {
@@ -179,34 +220,72 @@ impl Nodes {
         unsafe { std::slice::from_raw_parts(at.cast::<AtomicU32>().as_ptr(), slots) }
     }
 
-    /// The links of a node at a level.
+    /// The slots of a list.
     ///
     /// # Safety
-    /// As [`Nodes::slots`].
+    /// As [`Nodes::level_slots`] for the list's level.
+    pub(crate) unsafe fn slots(&self, node: u32, list: List) -> &[AtomicU32] {
+        // SAFETY: the caller vouches for the node and the level.
+        let slots = unsafe { self.level_slots(node, list.level) };
+        let (first, second) = slots.split_at(list.most(self.m, self.split));
+        if list.by_product { second } else { first }
+    }
+
+    /// Asks for the cache lines of what is known of a node, but for its upper links.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, node: u32) {
+        prefetch(self.heads.at(node).as_ptr(), size_of::<Node>());
+        prefetch(self.ground.at(node).as_ptr(), 2 * self.m * size_of::<u32>());
+    }
+
+    /// The links of a node at a level, in all lists.
+    ///
+    /// # Safety
+    /// As [`Nodes::level_slots`].
     #[inline(always)]
     pub(crate) unsafe fn links(&self, node: u32, level: u32) -> impl Iterator<Item = u32> {
         // SAFETY: the caller vouches for the node and the level.
-        let slots = unsafe { self.slots(node, level) };
+        let slots = unsafe { self.level_slots(node, level) };
+        let list = List {
+            level,
+            by_product: false,
+        };
         slots
-            .iter()
-            .map(|slot| slot.load(Ordering::Acquire))
-            .take_while(|link| *link != NONE)
+            .chunks_exact(list.most(self.m, self.split))
+            .flat_map(until_none)
     }
 
-    /// Replaces the links of a node at a level; those that do not fit are left out.
+    /// The links in one list of a node.
+    ///
+    /// # Safety
+    /// As [`Nodes::slots`].
+    pub(crate) unsafe fn list(&self, node: u32, list: List) -> impl Iterator<Item = u32> {
+        // SAFETY: the caller vouches for the node and the level.
+        until_none(unsafe { self.slots(node, list) })
+    }
+
+    /// Replaces a list of links; those that do not fit are left out.
     ///
     /// Readers meanwhile see a mix of old and new links, all of which are nodes. Writers must exclude each other.
     ///
     /// # Safety
-    /// As [`Nodes::slots`], and for each of `links` that it was written.
-    pub(crate) unsafe fn set_links(&self, node: u32, level: u32, links: &[u32]) {
+    /// As [`Nodes::slots`], and for each of `links` that it was written and has the list's level.
+    pub(crate) unsafe fn set_list(&self, node: u32, list: List, links: &[u32]) {
         // SAFETY: the caller vouches for the node and the level.
-        let slots = unsafe { self.slots(node, level) };
+        let slots = unsafe { self.slots(node, list) };
         let padded = links.iter().copied().chain(std::iter::repeat(NONE));
         for (slot, link) in slots.iter().zip(padded) {
             slot.store(link, Ordering::Release);
         }
     }
+}
+
+#[inline(always)]
+fn until_none(slots: &[AtomicU32]) -> impl Iterator<Item = u32> {
+    slots
+        .iter()
+        .map(|slot| slot.load(Ordering::Acquire))
+        .take_while(|link| *link != NONE)
 }
 
 /// # Safety

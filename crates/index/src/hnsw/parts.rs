@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use longbow_kernels::Metric;
 
-use super::nodes::NONE;
+use super::nodes::{List, NONE};
 use super::{Hnsw, HnswParams};
 use crate::error::{Error, Result};
 use crate::space::{Space, inverse_norm};
@@ -76,11 +76,19 @@ impl Parts<'_> {
         }
     }
 
-    /// The links of a node at a level, which is at most its own.
-    pub(crate) fn links(&self, node: u32, level: u32) -> impl Iterator<Item = u32> {
-        assert!(level <= self.level(node), "level {level} of node {node}");
-        // SAFETY: as in `row`, and the level was checked.
-        unsafe { self.index.nodes.links(node, level) }.filter(|link| *link < self.nodes)
+    /// The lists of a node, the lowest level first.
+    pub(crate) fn lists(&self, node: u32) -> impl Iterator<Item = List> + use<> {
+        self.index.nodes.lists(self.level(node))
+    }
+
+    /// The links in one list of a node.
+    pub(crate) fn list(&self, node: u32, list: List) -> impl Iterator<Item = u32> {
+        assert!(
+            self.lists(node).any(|l| l == list),
+            "{list:?} of node {node}"
+        );
+        // SAFETY: as in `row`, and the list was checked.
+        unsafe { self.index.nodes.list(node, list) }.filter(|link| *link < self.nodes)
     }
 }
 
@@ -121,19 +129,20 @@ impl Assembly {
         Ok(())
     }
 
-    /// Sets the links of a node at a level. Links or levels that do not exist, or do not fit, are left out.
-    pub(crate) fn link(&mut self, node: u32, level: u32, links: &[u32]) {
-        if level > u32::from(self.levels[node as usize]) {
+    /// Sets a list of a node. Links and lists that do not exist, or do not fit, are left out.
+    pub(crate) fn link(&mut self, node: u32, list: List, links: &[u32]) {
+        let level = u32::from(self.levels[node as usize]);
+        if !self.index.nodes.lists(level).any(|l| l == list) {
             return;
         }
         let exists = |link: &u32| {
             self.levels
                 .get(*link as usize)
-                .is_some_and(|l| u32::from(*l) >= level)
+                .is_some_and(|l| u32::from(*l) >= list.level)
         };
         let links: Vec<u32> = links.iter().copied().filter(exists).collect();
-        // SAFETY: node and links were written by `add`, and have the level.
-        unsafe { self.index.nodes.set_links(node, level, &links) };
+        // SAFETY: node and links were written by `add`, and have the list's level.
+        unsafe { self.index.nodes.set_list(node, list, &links) };
     }
 
     /// Chains a node behind another. Those of one chain come from the last to the first.

@@ -87,13 +87,16 @@ pub(crate) struct Scratch {
     /// Neighbours that are to be scored, and their distances.
     pub(crate) fresh: Vec<u32>,
     pub(crate) distances: Vec<f32>,
+    /// Those of them that are near enough.
+    pub(crate) near: Vec<Candidate>,
     pub(crate) stats: SearchStats,
 }
 
 impl Scratch {
     fn bytes(&self) -> usize {
         self.visited.stamps.capacity()
-            + (self.open.capacity() + self.found.capacity()) * size_of::<Candidate>()
+            + (self.open.capacity() + self.found.capacity() + self.near.capacity())
+                * size_of::<Candidate>()
             + (self.fresh.capacity() + self.distances.capacity()) * size_of::<u32>()
     }
 }

@@ -1,7 +1,7 @@
 use longbow_kernels::Metric;
 
 use super::Hnsw;
-use super::scratch::Candidate;
+use super::scratch::{Candidate, Scratch};
 use super::vectors::Probe;
 use super::walk::Visible;
 use crate::space::Query;
@@ -34,9 +34,9 @@ impl Hnsw {
             self.space,
             "the space of the query is that of the index"
         );
-        let Some((node, top)) = self.entry().filter(|_| k > 0) else {
+        if k == 0 || self.is_empty() {
             return Vec::new();
-        };
+        }
         let probe = Probe {
             floats: query.floats(),
             inverse: 1.0,
@@ -44,13 +44,11 @@ impl Hnsw {
         };
         let mut scratch = self.pool.take();
         scratch.stats = SearchStats::default();
-        // SAFETY: an entry was written before it became one, and has its level.
+        let Some(nearest) = self.start(probe, 0, &mut scratch) else {
+            return Vec::new();
+        };
+        // SAFETY: walks go from nodes that were written to others.
         let mut found: Vec<Neighbor> = unsafe {
-            let mut nearest = Candidate::new(self.vectors.distance(probe, node), node);
-            scratch.stats.distance_computations += 1;
-            for level in (1..=top).rev() {
-                nearest = self.descend(probe, nearest, level, &mut scratch);
-            }
             self.walk(
                 probe,
                 nearest,
@@ -74,6 +72,25 @@ impl Hnsw {
         }
         found.sort_unstable();
         found
+    }
+
+    /// Goes from the entry down to above `level`, and returns the nearest node there; `None` in an empty graph.
+    pub(super) fn start(
+        &self,
+        probe: Probe<'_>,
+        level: u32,
+        scratch: &mut Scratch,
+    ) -> Option<Candidate> {
+        let (entry, top) = self.entry()?;
+        scratch.stats.distance_computations += 1;
+        // SAFETY: an entry was written before it became one, and has its level.
+        unsafe {
+            let mut nearest = Candidate::new(self.vectors.distance(probe, entry), entry);
+            for above in (level + 1..=top).rev() {
+                nearest = self.descend(probe, nearest, above, scratch);
+            }
+            Some(nearest)
+        }
     }
 
     /// Whether a vector that is at `distance` from another counts as equal to it, by the metric of the build.

@@ -8,7 +8,7 @@
 //!                  cosine only
 //! ```
 
-use longbow_kernels::{Kernels, Metric, Scalar};
+use longbow_kernels::{Kernels, Metric, Scalar, prefetch};
 
 use super::chunks::{ALIGN, Chunks};
 use crate::space::{Space, cosine_distance, or_last};
@@ -85,6 +85,12 @@ impl Vectors {
     pub(crate) unsafe fn get(&self, node: u32) -> &[u8] {
         // SAFETY: `row_bytes` bytes were written, and are not written again.
         unsafe { std::slice::from_raw_parts(self.chunks.at(node).as_ptr(), self.space.row_bytes()) }
+    }
+
+    /// Asks for the cache lines of a node's vector.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, node: u32) {
+        prefetch(self.chunks.at(node).as_ptr(), self.space.row_bytes());
     }
 
     /// # Safety

@@ -8,6 +8,9 @@ use super::nodes::NONE;
 use super::scratch::{Candidate, Scratch};
 use super::vectors::Probe;
 
+/// Neighbours whose vectors are asked for while the others are still being looked up.
+const EARLY: usize = 4;
+
 /// What a walk does with a node that is near enough.
 pub(crate) trait Admit {
     /// Adds to `scratch.found` what the node stands for.
@@ -111,6 +114,7 @@ impl Hnsw {
             found,
             fresh,
             distances,
+            near,
             stats,
         } = scratch;
         visited.clear(self.nodes.claimed() as usize);
@@ -133,15 +137,29 @@ impl Hnsw {
                 }
                 stats.nodes_popped += 1;
                 fresh.clear();
-                fresh.extend(
-                    self.nodes
-                        .links(nearest.node(), level)
-                        .filter(|link| visited.meet(*link)),
-                );
+                // The next node is known unless a nearer one turns up; by then its links have come.
+                if let Some(Reverse(next)) = open.peek() {
+                    self.nodes.prefetch(next.node());
+                }
+                self.nodes.links(nearest.node(), level).for_each(|link| {
+                    if visited.meet(link) {
+                        if fresh.len() < EARLY {
+                            self.vectors.prefetch(link);
+                        }
+                        fresh.push(link);
+                    }
+                });
                 self.vectors.distances(probe, fresh, distances);
                 stats.distance_computations += fresh.len() as u64;
+                near.clear();
                 for (node, distance) in fresh.iter().zip(distances.iter()) {
                     let candidate = Candidate::new(*distance, *node);
+                    if found.takes(candidate) {
+                        self.nodes.prefetch(*node);
+                        near.push(candidate);
+                    }
+                }
+                for candidate in near.iter().copied() {
                     if found.takes(candidate) {
                         open.push(Reverse(candidate));
                         admit.admit(self, probe, candidate, &mut found);

@@ -1,6 +1,6 @@
 //! What the graph finds, against the exact scan.
 
-use crate::common::{Data, all, kinds};
+use crate::common::{Data, Dice, all, encode, kinds};
 use longbow_index::{Hnsw, HnswParams, Metric, Query, Result, Scalar, SearchStats, Space};
 
 #[test]
@@ -27,7 +27,7 @@ fn finds_95_of_100_on_clusters_for_each_type_and_metric() -> Result<()> {
 #[test]
 fn finds_what_is_there_in_every_dimension() -> Result<()> {
     for dim in [1, 2, 3, 7, 16, 96, 127, 384, 1536, 4096] {
-        let rows = (200_000 / dim).clamp(300, 2000);
+        let rows = (200_000 / dim).clamp(300, 1000);
         for (scalar, metric) in kinds() {
             let data = Data::clustered(
                 Space {
@@ -48,6 +48,61 @@ fn finds_what_is_there_in_every_dimension() -> Result<()> {
             assert!(
                 recall >= 0.95,
                 "{scalar} {metric} dim {dim}: recall {recall}"
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Vectors around 40 centres that lie around `shift`, whose lengths vary by a factor of about `e ^ spread`, and
+/// queries like them but for the lengths.
+fn lengths(dim: usize, spread: f32, shift: f32) -> Result<Data> {
+    let space = Space {
+        scalar: Scalar::F32,
+        metric: Metric::Dot,
+        dim,
+    };
+    let mut dice = Dice(11);
+    let mut data = Data {
+        space,
+        bytes: Vec::new(),
+        queries: Vec::new(),
+    };
+    let centres: Vec<Vec<f32>> = (0..40)
+        .map(|_| (0..dim).map(|_| dice.normal() + shift).collect())
+        .collect();
+    let mut point = |spread: f32| -> Vec<f32> {
+        let length = (spread * dice.normal()).exp();
+        let centre = &centres[dice.below(40) as usize];
+        centre
+            .iter()
+            .map(|x| length * (x + 0.5 * dice.normal()))
+            .collect()
+    };
+    for _ in 0..3000 {
+        data.bytes.extend(encode(space.scalar, &point(spread)));
+    }
+    for _ in 0..50 {
+        data.queries.push(Query::new(space, &point(0.0))?);
+    }
+    Ok(data)
+}
+
+#[test]
+fn inner_products_find_vectors_of_any_length() -> Result<()> {
+    for (dim, spread) in [(3, 1.0), (24, 0.0), (24, 0.5), (24, 2.0), (100, 0.5)] {
+        for shift in [0.0, 2.0] {
+            let data = lengths(dim, spread, shift)?;
+            let index = data.build(HnswParams::default())?;
+            let recall = data.recall(&index, 10, 64, &all);
+            let filtered = data.recall(&index, 10, 64, &|row| row % 10 == 3);
+            assert!(
+                recall >= 0.95,
+                "dim {dim} spread {spread} shift {shift}: recall {recall}"
+            );
+            assert!(
+                filtered >= 0.95,
+                "dim {dim} spread {spread} shift {shift}: recall {filtered} of one in ten"
             );
         }
     }
