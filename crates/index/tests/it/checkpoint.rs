@@ -40,32 +40,32 @@ const PARAMS: HnswParams = HnswParams {
     seed: 3,
 };
 
-/// The data of the fixture: small integers, so that distances are the same on every processor, and some twice.
-fn golden_data() -> Result<Data> {
-    let mut data = Data::clustered(
-        Space {
-            scalar: Scalar::U8,
-            metric: Metric::Euclidean,
-            dim: 4,
-        },
-        150,
-        6,
-        77,
-    )?;
+/// The data of the fixtures: small integers, so that distances are the same on every processor, and some twice.
+fn golden_data(metric: Metric) -> Result<Data> {
+    let space = Space {
+        scalar: Scalar::U8,
+        metric,
+        dim: 4,
+    };
+    let mut data = Data::clustered(space, 150, 6, 77)?;
     let repeated = data.bytes[..40].to_vec();
     data.bytes.extend(repeated);
     Ok(data)
 }
 
 const GOLDEN: &[u8] = include_bytes!("../fixtures/hnsw-v1.bin");
+/// Of the inner product, for which level 0 has two lists.
+const GOLDEN_DOT: &[u8] = include_bytes!("../fixtures/hnsw-v1-dot.bin");
 
 #[test]
 fn version_1_is_read_and_written_byte_by_byte() -> Result<()> {
-    let data = golden_data()?;
-    let index = load(&data, PARAMS, GOLDEN)?;
-    assert_eq!(index.len(), 160);
-    assert!(data.recall(&index, 10, 50, &all) >= 0.99);
-    assert_eq!(save(&index)?.0, GOLDEN);
+    for (metric, golden) in [(Metric::Euclidean, GOLDEN), (Metric::Dot, GOLDEN_DOT)] {
+        let data = golden_data(metric)?;
+        let index = load(&data, PARAMS, golden)?;
+        assert_eq!(index.len(), 160);
+        assert!(data.recall(&index, 10, 50, &all) >= 0.99, "{metric}");
+        assert_eq!(save(&index)?.0, golden, "{metric}");
+    }
     Ok(())
 }
 
@@ -195,7 +195,7 @@ fn rows_that_are_gone_are_bridged() -> Result<()> {
 
 #[test]
 fn a_twin_stands_in_for_the_first_of_its_kind() -> Result<()> {
-    let data = golden_data()?;
+    let data = golden_data(Metric::Euclidean)?;
     let (bytes, _) = save(&data.build(PARAMS)?)?;
     // The first eight of ten rows whose vectors come again at the end are gone: one in twenty of all.
     let kept = |row: u64| row >= 8;
@@ -207,7 +207,7 @@ fn a_twin_stands_in_for_the_first_of_its_kind() -> Result<()> {
 
 #[test]
 fn too_many_rows_gone_means_rebuild() -> Result<()> {
-    let data = golden_data()?;
+    let data = golden_data(Metric::Euclidean)?;
     let kept = |row: u64| row >= 9;
     match Hnsw::load(data.space, PARAMS, GOLDEN, &Rows(&data, kept)) {
         Err(Error::Rebuild {
@@ -220,7 +220,7 @@ fn too_many_rows_gone_means_rebuild() -> Result<()> {
 
 #[test]
 fn a_checkpoint_of_something_else_is_refused_by_name() -> Result<()> {
-    let data = golden_data()?;
+    let data = golden_data(Metric::Euclidean)?;
     let load = |space, params| {
         Hnsw::load(space, params, GOLDEN, &Rows(&data, all))
             .map(|_| ())
@@ -277,7 +277,7 @@ fn a_checkpoint_of_something_else_is_refused_by_name() -> Result<()> {
 
 #[test]
 fn damage_is_named() -> Result<()> {
-    let data = golden_data()?;
+    let data = golden_data(Metric::Euclidean)?;
     let changed = |at: usize, value: u8| {
         let mut bytes = GOLDEN.to_vec();
         bytes[at] = value;
@@ -295,7 +295,7 @@ fn damage_is_named() -> Result<()> {
 
 #[test]
 fn no_single_changed_byte_goes_unnoticed() -> Result<()> {
-    let data = golden_data()?;
+    let data = golden_data(Metric::Euclidean)?;
     for at in 0..GOLDEN.len() {
         let mut bytes = GOLDEN.to_vec();
         bytes[at] ^= 1 << (at % 8);
@@ -325,39 +325,51 @@ fn try_out(data: &Data, bytes: &[u8]) -> Result<()> {
     save(&index).map(|_| ())
 }
 
+fn golden(dot: bool) -> std::result::Result<(Data, &'static [u8]), TestCaseError> {
+    let (metric, bytes) = if dot {
+        (Metric::Dot, GOLDEN_DOT)
+    } else {
+        (Metric::Euclidean, GOLDEN)
+    };
+    let data = golden_data(metric).map_err(|e| TestCaseError::fail(e.to_string()))?;
+    Ok((data, bytes))
+}
+
 proptest! {
     #[test]
     fn changed_bytes_with_a_right_checksum_do_no_harm(
-        changes in prop::collection::vec((0..GOLDEN.len(), any::<u8>()), 1..6),
-        cut in 0..GOLDEN.len(),
-        keep_length: bool,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+        dot: bool,
     ) {
-        let data = golden_data().map_err(|e| TestCaseError::fail(e.to_string()))?;
-        let mut bytes = GOLDEN.to_vec();
+        let (data, golden) = golden(dot)?;
+        let mut bytes = golden.to_vec();
         for (at, value) in changes {
-            bytes[at] = value;
+            *at.get_mut(&mut bytes) = value;
         }
-        if !keep_length {
-            bytes.truncate(cut);
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(golden.len()));
         }
         let _ = try_out(&data, &sealed(bytes));
     }
 
     #[test]
     fn fields_beyond_their_limits_are_refused_or_harmless(
-        at in 0..GOLDEN.len() / 4 - 1,
+        at: prop::sample::Index,
         value in prop_oneof![Just(u32::MAX), Just(u32::MAX - 1), Just(1 << 31), 0u32..400],
+        dot: bool,
     ) {
-        let data = golden_data().map_err(|e| TestCaseError::fail(e.to_string()))?;
-        let mut bytes = GOLDEN.to_vec();
-        bytes[at * 4..at * 4 + 4].copy_from_slice(&value.to_le_bytes());
+        let (data, golden) = golden(dot)?;
+        let mut bytes = golden.to_vec();
+        let at = at.index(golden.len() - 8);
+        bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
         let _ = try_out(&data, &sealed(bytes));
     }
 
     #[test]
-    fn random_bytes_do_no_harm(tail in prop::collection::vec(any::<u8>(), 0..400), with_header: bool) {
-        let data = golden_data().map_err(|e| TestCaseError::fail(e.to_string()))?;
-        let mut bytes = if with_header { GOLDEN[..28].to_vec() } else { Vec::new() };
+    fn random_bytes_do_no_harm(tail in prop::collection::vec(any::<u8>(), 0..400), header: bool, dot: bool) {
+        let (data, golden) = golden(dot)?;
+        let mut bytes = if header { golden[..28].to_vec() } else { Vec::new() };
         bytes.extend(tail);
         let _ = try_out(&data, &sealed(bytes));
     }
