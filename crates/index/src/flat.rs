@@ -75,6 +75,44 @@ fn offer(
     }
 }
 
+/// Vectors anywhere in memory that are scored by one call of a kernel.
+const GATHER: usize = 64;
+
+/// Compares `query` with vectors anywhere in memory, each given with its row, and offers them all to `top`.
+///
+/// Vectors are fetched ahead of the comparison, so this is the way to score few rows out of many.
+///
+/// # Panics
+/// If a vector is not one of the query's space.
+pub fn scan_rows<'a>(
+    query: &Query,
+    rows: impl IntoIterator<Item = (u64, &'a [u8])>,
+    top: &mut TopK,
+    stats: &mut SearchStats,
+) {
+    let kernels = Kernels::get();
+    let mut rows = rows.into_iter().peekable();
+    let (mut numbers, mut vectors) = (Vec::with_capacity(GATHER), Vec::with_capacity(GATHER));
+    let (mut distances, mut pairs) = ([0.0; GATHER], Vec::new());
+    while rows.peek().is_some() {
+        numbers.clear();
+        vectors.clear();
+        for (row, vector) in rows.by_ref().take(GATHER) {
+            numbers.push(row);
+            vectors.push(vector);
+        }
+        let out = &mut distances[..vectors.len()];
+        query.distances_to(kernels, &vectors, out, &mut pairs);
+        stats.distance_computations += out.len() as u64;
+        for (row, distance) in numbers.iter().zip(out.iter()) {
+            top.push(Neighbor {
+                row: *row,
+                distance: *distance,
+            });
+        }
+    }
+}
+
 /// An exact index that holds its vectors in one run of memory. Searches share it; an insert has it alone, shortly.
 #[derive(Debug)]
 pub struct Flat {

@@ -100,20 +100,56 @@ impl Query {
     ) {
         let Space { scalar, metric, .. } = self.space;
         match metric {
-            Metric::Euclidean => {
-                kernels.l2_squared_rows(scalar, &self.floats, rows, out);
-                out.iter_mut().for_each(|x| *x = or_last(*x));
-            }
-            Metric::Dot => {
-                kernels.dot_rows(scalar, &self.floats, rows, out);
-                out.iter_mut().for_each(|x| *x = or_last(-*x));
-            }
+            Metric::Euclidean => kernels.l2_squared_rows(scalar, &self.floats, rows, out),
+            Metric::Dot => kernels.dot_rows(scalar, &self.floats, rows, out),
             Metric::Cosine => {
                 pairs.resize(out.len(), (0.0, 0.0));
                 kernels.dot_and_norm_rows(scalar, &self.floats, rows, pairs);
-                let stored = rows.chunks_exact(self.space.row_bytes());
-                for ((x, (dot, norm)), row) in out.iter_mut().zip(pairs.iter()).zip(stored) {
-                    *x = cosine_distance(*dot, inverse_norm(kernels, scalar, *norm, row));
+            }
+        }
+        self.finish(
+            kernels,
+            rows.chunks_exact(self.space.row_bytes()),
+            out,
+            pairs,
+        );
+    }
+
+    /// Distances to stored vectors anywhere in memory. `pairs` is room to work in.
+    pub(crate) fn distances_to(
+        &self,
+        kernels: &Kernels,
+        rows: &[&[u8]],
+        out: &mut [f32],
+        pairs: &mut Vec<(f32, f32)>,
+    ) {
+        let Space { scalar, metric, .. } = self.space;
+        match metric {
+            Metric::Euclidean => kernels.l2_squared_gather(scalar, &self.floats, rows, out),
+            Metric::Dot => kernels.dot_gather(scalar, &self.floats, rows, out),
+            Metric::Cosine => {
+                pairs.resize(out.len(), (0.0, 0.0));
+                kernels.dot_and_norm_gather(scalar, &self.floats, rows, pairs);
+            }
+        }
+        self.finish(kernels, rows.iter().copied(), out, pairs);
+    }
+
+    /// Turns what the kernels found, in `out` or for cosine in `pairs`, into distances in `out`.
+    fn finish<'a>(
+        &self,
+        kernels: &Kernels,
+        rows: impl Iterator<Item = &'a [u8]>,
+        out: &mut [f32],
+        pairs: &[(f32, f32)],
+    ) {
+        match self.space.metric {
+            Metric::Euclidean => out.iter_mut().for_each(|x| *x = or_last(*x)),
+            Metric::Dot => out.iter_mut().for_each(|x| *x = or_last(-*x)),
+            Metric::Cosine => {
+                for ((x, (dot, norm)), row) in out.iter_mut().zip(pairs).zip(rows) {
+                    *x =
+                        cosine_distance(*dot, inverse_norm(kernels, self.space.scalar, *norm, row));
                 }
             }
         }

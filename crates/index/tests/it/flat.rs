@@ -1,7 +1,7 @@
 //! The exact scan against sorting everything.
 
 use crate::common::{Data, all, kinds};
-use longbow_index::flat::{Flat, scan};
+use longbow_index::flat::{Flat, scan, scan_rows};
 use longbow_index::{
     Metric, Neighbor, Query, Result, Scalar, SearchStats, Space, TopK, VectorIndex,
 };
@@ -63,6 +63,37 @@ fn a_scan_gives_the_nearest_in_order_however_it_is_split() -> Result<()> {
                     }
                 );
             }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn scattered_rows_are_scored_as_in_a_scan() -> Result<()> {
+    for (scalar, metric) in kinds() {
+        let data = Data::clustered(
+            Space {
+                scalar,
+                metric,
+                dim: 9,
+            },
+            1000,
+            4,
+            1,
+        )?;
+        for count in [0u64, 1, 63, 64, 65, 700] {
+            let wanted = |row: u64| row * 7 % 1000 < count;
+            let rows = (0..1000)
+                .filter(|row| wanted(*row))
+                .map(|row| (row, data.vector(row)));
+            let (mut top, mut stats) = (TopK::new(20), SearchStats::default());
+            scan_rows(&data.queries[0], rows, &mut top, &mut stats);
+            assert_eq!(
+                top.into_sorted(),
+                data.exact(&data.queries[0], 20, &wanted),
+                "{scalar} {metric} {count}"
+            );
+            assert_eq!(stats.distance_computations, count);
         }
     }
     Ok(())
