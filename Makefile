@@ -15,7 +15,8 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 CARGO := cargo
 LOCKED := --release --locked
 CASES ?= 5000
-ROUNDS ?= 20
+ROUNDS ?= 100
+TIMES ?= 10
 
 # The Python side starts the binary that was just built.
 export LONGBOW_BIN := $(TARGET)/release/longbow
@@ -68,9 +69,10 @@ bench: build $(VENV)/ready ## Figures beside peers, measured in the same run
 	-$(PY) -m pip install --quiet hnswlib==0.8.0 # a peer; without it that comparison says "not measured"
 	$(PY) bench/run.py $(ARGS)
 
-torture: build $(VENV)/ready ## Property tests with CASES cases each, then ROUNDS rounds of kill -9
+torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES property tests each, ROUNDS of kill -9
+	TORTURE=$(TIMES) $(CARGO) test $(LOCKED) -p longbow-engine --test it
 	PROPTEST_CASES=$(CASES) $(CARGO) test $(LOCKED) --workspace
-	cd python && for round in $$(seq $(ROUNDS)); do ../$(PY) -m pytest -q tests/test_durability.py; done
+	$(PY) scripts/torture_test.py --rounds $(ROUNDS)
 
 clean: ## Remove all that was built
 	$(CARGO) clean

@@ -221,7 +221,8 @@ fn holds(dataset: &Arc<Dataset>, name: &str) -> bool {
         .any(|segment| segment.meta().file == name)
 }
 
-/// Removes the files below `root` that neither the manifest names nor `is_used` knows.
+/// Removes the files below `root` that neither the manifest names nor `is_used` knows, and the folders of datasets that
+/// are not in the manifest and have no file left.
 pub(crate) fn sweep_folder(
     disk: &dyn Disk,
     root: &Path,
@@ -231,27 +232,37 @@ pub(crate) fn sweep_folder(
     if !disk.exists(root)? {
         return Ok(());
     }
-    for folder in disk.list(root)? {
-        let Ok(number) = folder.parse::<u64>() else {
+    for name in disk.list(root)? {
+        let Ok(number) = name.parse::<u64>() else {
             continue;
         };
-        let named: HashSet<String> = manifest
+        let folder = root.join(&name);
+        let dataset = manifest
             .datasets
             .iter()
-            .filter(|dataset| dataset.number == number)
-            .flat_map(|dataset| {
-                let segments = dataset.segments.iter().map(|segment| segment.file.clone());
-                let tombstones = dataset.tombstones.iter().map(|file| file.file.clone());
-                segments
-                    .chain(tombstones)
-                    .chain(dataset.indexes.iter().map(|index| index.file.clone()))
-            })
-            .collect();
-        for file in disk.list(&root.join(&folder))? {
-            if !named.contains(&file) && !is_used(number, &file) {
-                disk.remove(&root.join(&folder).join(&file))?;
+            .find(|dataset| dataset.number == number);
+        let named = dataset.map(files_of).unwrap_or_default();
+        let mut kept = 0;
+        for file in disk.list(&folder)? {
+            if named.contains(file.as_str()) || is_used(number, &file) {
+                kept += 1;
+            } else {
+                disk.remove(&folder.join(&file))?;
             }
+        }
+        if kept == 0 && dataset.is_none() {
+            // Of a dropped dataset, or of a new one, which makes it again when it has files.
+            disk.remove_dir_all(&folder)?;
         }
     }
     Ok(())
+}
+
+/// The names of all files of a dataset.
+fn files_of(dataset: &DatasetManifest) -> HashSet<&str> {
+    let segments = dataset.segments.iter().map(|segment| &segment.file);
+    let tombstones = dataset.tombstones.iter().map(|dead| &dead.file);
+    let indexes = dataset.indexes.iter().map(|index| &index.file);
+    let all = segments.chain(tombstones).chain(indexes);
+    all.map(String::as_str).collect()
 }

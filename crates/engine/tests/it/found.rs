@@ -200,3 +200,22 @@ fn rows_put_beside_a_checkpoint_are_there_after_a_restart() {
     let missing = (0..WRITERS * BATCHES * 10).filter(|key| dataset.find(&SHAPE.id(*key)).is_none());
     assert_eq!(missing.count(), 0);
 }
+
+/// Every dataset that was ever dropped left an empty folder, which each checkpoint looked into.
+#[test]
+fn dropped_datasets_leave_no_folders() {
+    let disk = Arc::new(MemoryDisk::new());
+    let engine = Engine::open(disk.clone(), Options::new("data")).expect("opens");
+    for number in 0..4 {
+        put(&engine, &format!("d{number}"), &[], &rows(0..3));
+    }
+    engine.checkpoint().expect("a checkpoint");
+    engine.drop_dataset("d0").expect("dropped");
+    engine.drop_dataset("d2").expect("dropped");
+    engine.checkpoint().expect("a checkpoint");
+    let folders = || disk.list("data/datasets".as_ref()).expect("a folder");
+    assert_eq!(folders(), ["2", "4"]);
+    put(&engine, "d0", &[], &rows(0..3));
+    engine.checkpoint().expect("a checkpoint");
+    assert_eq!(folders(), ["2", "4", "5"]);
+}

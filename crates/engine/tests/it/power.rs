@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use longbow_disk::MemoryDisk;
+use longbow_disk::{Disk, MemoryDisk};
 use longbow_engine::{Engine, SyncMode};
 
 use crate::drive::World;
 use crate::lives::{background, live, options, reopened};
 use crate::mortal::Mortal;
 use crate::random::{Random, rounds};
-use crate::rows::{Element, IdKind, Shape};
+use crate::rows::{Element, IdKind, Row, Shape};
 
 fn shape(random: &mut Random) -> Shape {
     Shape {
@@ -90,4 +90,59 @@ fn a_failed_sync_is_never_taken_back() {
         let after = memory.crash();
         reopened(Arc::new(after), &options, left, safe, &mut random);
     }
+}
+
+/// Two checkpoints of one dataset, the process dying at some call of the disk.
+fn two_checkpoints(disk: &MemoryDisk, calls: u64) {
+    let engine = Engine::open(
+        Arc::new(Mortal::new(Arc::new(disk.clone()), calls)),
+        options(SyncMode::EveryAck),
+    );
+    let Ok(engine) = engine else {
+        return;
+    };
+    let put = |version: u32| -> longbow_engine::Result<()> {
+        let row = Row {
+            key: version % 3,
+            version,
+            tag: None,
+            extras: [None; 4],
+        };
+        let mut session = engine.put("one", &PLAIN.schema(&[]))?;
+        session.record_batch(&PLAIN.batch(&[], &[row]))?.wait()?;
+        engine.checkpoint().map(drop)
+    };
+    let _ = put(1).and_then(|()| put(2));
+}
+
+const PLAIN: Shape = Shape {
+    id: IdKind::Int,
+    element: Element::F32,
+    metric: "euclidean",
+};
+
+/// The process died when the new manifest had its name and the folder was not yet synced. The next process read it
+/// and removed what only the old one names; then the power went, and the old one was back without its files.
+#[test]
+fn files_of_the_manifest_before_stay_until_the_new_one_cannot_go() {
+    let manifest = |disk: &MemoryDisk| disk.read("data/MANIFEST".as_ref(), 1 << 20).ok();
+    let mut between = 0;
+    for calls in 0..300 {
+        let disk = MemoryDisk::new();
+        two_checkpoints(&disk, calls);
+        let durable = manifest(&disk.crash());
+        if durable.is_none() || durable == manifest(&disk) {
+            continue;
+        }
+        between += 1;
+        for more in 0..120 {
+            let disk = MemoryDisk::new();
+            two_checkpoints(&disk, calls);
+            two_checkpoints(&disk, more);
+            let opened = Engine::open(Arc::new(disk.crash()), options(SyncMode::EveryAck));
+            let engine = opened.unwrap_or_else(|error| panic!("{calls}, {more}: {error}"));
+            assert!(engine.dataset("one").expect("it is there").view().live > 0);
+        }
+    }
+    assert!(between > 0, "the moment between two manifests never came");
 }
