@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Callable, Dict, List
 
 from .rows import group
 
-State = Dict[int, int]
+State = dict[int, int]
 # Changes a state as one entry of the log would.
 Op = Callable[[State], None]
 
@@ -52,7 +52,7 @@ class Model:
     """Rows as acknowledged, and the operations on their way: a beginning of those may have happened."""
 
     rows: State = field(default_factory=dict)
-    pending: List[Op] = field(default_factory=list)
+    pending: list[Op] = field(default_factory=list)
     acknowledged: int = 0
 
     def send(self, *ops: Op) -> None:

@@ -49,9 +49,7 @@ class Server:
         self._log = open(folder / "server.log", "a+")
         self._log_begins = self._log.tell()
         self.started = time.monotonic()
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self._log, text=True, env=clean
-        )
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True, env=clean)
 
     def wait(self) -> dict[str, str]:
         """Waits until the server is ready; its addresses."""
