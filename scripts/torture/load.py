@@ -106,8 +106,8 @@ class Writer(threading.Thread):
             writer.close()
 
     def rows(self, late: bool) -> list[tuple[int, int]]:
-        """Keys and new versions; few or many, and some keys twice."""
-        count = self.rng.choice([1, 3, 30, 200])
+        """Keys and new versions; few or many, and some keys twice. Large batches go other ways than small ones."""
+        count = self.rng.choices([1, 3, 30, 200, 3_000, 60_000], [24, 24, 24, 24, 4, 0.3])[0]
         first = self.owner * KEYS
         keys = [first + self.rng.randrange(KEYS) for _ in range(count)]
         return [(key, next(self.versions) * 2 + late) for key in keys]
@@ -148,8 +148,9 @@ class Dropper(threading.Thread):
         try:
             writer.write_batch(kind.batch(rows, False))
             writer.done_writing()
-            if reader.read() is not None:
-                self.model.acknowledge()
+            if reader.read() is None:
+                raise flight.FlightInternalError("the stream ended without an acknowledgement")
+            self.model.acknowledge()
         finally:
             writer.close()
 

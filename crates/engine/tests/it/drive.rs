@@ -286,7 +286,11 @@ impl World {
     }
 
     fn rows(&mut self, extras: &[Extra], random: &mut Random) -> Vec<Row> {
-        let count = 1 + random.below(40);
+        // Some batches are so large that their rows are read from the log's file.
+        let count = match random.once_in(15) {
+            true => 1_500 + random.below(1_500),
+            false => 1 + random.below(40),
+        };
         let span = 1 + random.below(KEYS);
         let row = |_| {
             self.version += 1;

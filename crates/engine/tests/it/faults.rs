@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use longbow_disk::{Disk, Fault, FaultyDisk, MemoryDisk, Operation};
-use longbow_engine::{Engine, SyncMode};
+use longbow_disk::{Disk, Fault, FaultyDisk, MemoryDisk, Operation, RealDisk};
+use longbow_engine::{Engine, Options, SyncMode};
 
 use crate::drive::World;
 use crate::lives::{background, live, options, reopened};
@@ -77,6 +77,26 @@ fn a_call_that_fails_while_the_engine_is_open() {
             let sync = *random.pick(&[SyncMode::EveryAck, background()]);
             check(seed, sync, operation, 1 + random.below(40), fault);
         }
+    }
+}
+
+/// On the real disk rows are read from mapped files, which must not become shorter under their readers.
+#[test]
+fn a_write_that_fails_on_the_real_disk() {
+    for seed in 0..rounds(12) as u64 {
+        let mut random = Random(7_000_000 + seed);
+        let folder = tempfile::tempdir().expect("a folder");
+        let disk = FaultyDisk::new(Arc::new(RealDisk));
+        let options = Options {
+            path: folder.path().join("data"),
+            ..options(*random.pick(&[SyncMode::EveryAck, background()]))
+        };
+        let fault = *random.pick(&[Fault::NoSpace, Fault::ShortWrite(5_000)]);
+        disk.fail(Operation::Write, 1 + random.below(40), fault);
+        disk.fail(Operation::Write, 1 + random.below(60), fault);
+        let left = live(Arc::new(disk), &options, world(), &mut random, 30, true);
+        let safe = left.world.acknowledged;
+        reopened(Arc::new(RealDisk), &options, left, safe, &mut random);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Lives of an engine on disks in memory: from a start through random steps to an end.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 
 use longbow_disk::Disk;
 use longbow_engine::{Engine, Error, Options, SyncMode};
@@ -36,6 +37,28 @@ pub struct Left {
     pub refused: Option<Error>,
 }
 
+static PANICS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many of the engine's own threads have panicked since this was first called.
+pub fn panics() -> usize {
+    static WATCH: Once = Once::new();
+    WATCH.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let thread = std::thread::current();
+            let name = thread.name().unwrap_or_default();
+            if ["apply", "index-", "maintenance", "log-"]
+                .iter()
+                .any(|own| name.starts_with(own))
+            {
+                PANICS.fetch_add(1, Ordering::Relaxed);
+            }
+            before(panic);
+        }));
+    });
+    PANICS.load(Ordering::Relaxed)
+}
+
 /// Opens the folder and does `steps` steps, comparing after each; after the first refusal only if `go_on`. Then ends
 /// the engine, which may fail.
 pub fn live(
@@ -46,6 +69,7 @@ pub fn live(
     steps: usize,
     go_on: bool,
 ) -> Left {
+    assert_eq!(panics(), 0, "a thread of an engine panicked");
     let mut left = Left {
         world: World::new(world.shape),
         maybe: Vec::new(),
@@ -123,5 +147,6 @@ pub fn reopened(
     engine.checkpoint().expect("nothing fails any more");
     world.check(&engine, random);
     engine.close().expect("nothing fails any more");
+    assert_eq!(panics(), 0, "a thread of the engine panicked");
     world
 }

@@ -7,6 +7,7 @@ use longbow_engine::{Engine, HnswParams, Options, SyncMode};
 use proptest::prelude::*;
 
 use crate::drive::{Kind, Step, WEIGHTS, World};
+use crate::lives::panics;
 use crate::random::{Random, rounds};
 use crate::rows::{Element, IdKind, Shape};
 
@@ -39,6 +40,7 @@ fn live(shape: Shape, steps: &[Step]) -> [usize; 2] {
     let mut options = small(folder.path());
     let mut world = World::new(shape);
     let mut engine = Engine::open_folder(options.clone()).expect("an empty folder opens");
+    assert_eq!(panics(), 0);
     for step in steps {
         let mut random = Random(!step.seed);
         if step.kind == Kind::Reopen {
@@ -61,6 +63,8 @@ fn live(shape: Shape, steps: &[Step]) -> [usize; 2] {
         assert!(outcome.refused.is_empty(), "{step:?}: {outcome:?}");
         world.check(&engine, &mut random);
     }
+    engine.close().expect("nothing fails on this disk");
+    assert_eq!(panics(), 0, "a thread of the engine panicked");
     world.recall
 }
 
