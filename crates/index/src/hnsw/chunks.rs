@@ -145,7 +145,7 @@ impl Chunks {
 /// Asks the system to back a chunk, but for its first `skip` bytes, with huge pages: walks go anywhere, and would
 /// else spend a quarter of their time on looking up pages. A hint: nothing depends on whether it is followed.
 fn ask_for_huge_pages(chunk: *mut u8, skip: usize, bytes: usize) {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", not(miri)))]
     {
         let bytes = (bytes - bytes.min(skip)) / HUGE * HUGE;
         if bytes > 0 {
@@ -159,7 +159,7 @@ fn ask_for_huge_pages(chunk: *mut u8, skip: usize, bytes: usize) {
             };
         }
     }
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(not(all(target_os = "linux", not(miri))))]
     let _ = (chunk, skip, bytes);
 }
 
