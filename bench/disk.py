@@ -1,4 +1,4 @@
-"""A put longer than what may be acknowledged unsynced, beside the raw disk's own rate in the same run."""
+"""A put longer than what may be acknowledged unsynced, beside the raw disk and the bare server in the same run."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pyarrow.flight as flight
 import vectors
 from perf.client import action, connect, path
 from process import Server
+from settle import settle
 
 # What the server may acknowledge before the disk has it (the default of WAL_MAX_UNSYNCED), and twice that:
 # from there on the rate is the disk's, not the window's.
@@ -28,6 +29,7 @@ def raw_rate(folder: Path, total: int, chunk: int) -> float:
     # Random bytes, so that no layer below can shrink them.
     block = memoryview(os.urandom(1 << 20) * (chunk // (1 << 20) + 1))[:chunk]
     file = folder / "raw-disk"
+    settle(total)
     descriptor = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
     try:
         start = time.perf_counter()
@@ -55,6 +57,7 @@ def long_put(client: flight.FlightClient, dataset: str, batches: list[pa.RecordB
             json.loads(metadata.to_pybytes())
             acknowledged.append(time.perf_counter())
 
+    settle(sum(sizes.values()))
     start = time.perf_counter()
     thread = threading.Thread(target=read)
     thread.start()
@@ -77,25 +80,27 @@ def long_put(client: flight.FlightClient, dataset: str, batches: list[pa.RecordB
     raise ValueError(f"{passed} bytes are too few: a long put needs more than {STEADY_FROM}")
 
 
-def measure(server: Server, folder: Path, total: int, rounds: int) -> dict[str, Any]:
-    """Alternates the raw disk with the put; the ratio is of the steady part to the faster raw figure."""
+def measure(server: Server, peer: Server, folder: Path, total: int, rounds: int) -> dict[str, Any]:
+    """Alternates the raw disk, the bare server and the put; a put passes the wire and the disk, so its limit is the
+    slower of the two."""
     pool = vectors.gaussian(100_000, seed=7)
     row_bytes = 8 + 4 * vectors.DIM
     data = vectors.batches(pool, total // row_bytes // vectors.BATCH_ROWS * vectors.BATCH_ROWS)
     chunk = data[0].nbytes
-    client = connect(server.data_uri)
-    raw_small, raw_large, whole, steady, ratios = [], [], [], [], []
+    clients = [connect(side.data_uri) for side in (server, peer)]
+    raw_small, raw_large, wire, whole, steady = [], [], [], [], []
     for number in range(rounds):
-        os.sync()
         raw_small.append(raw_rate(folder, total // 2, chunk))
         raw_large.append(raw_rate(folder, total // 2, SEGMENT))
         name = f"long_{number}"
-        rates = long_put(client, name, data)
-        whole.append(rates[0])
-        steady.append(rates[1])
-        action(client, "delete-dataset", {"dataset": name})
-        ratios.append(rates[1] / max(raw_small[-1], raw_large[-1]))
-    client.close()
+        for client, rates in ((clients[1], [wire]), (clients[0], [whole, steady])):
+            for known, rate in zip(rates, long_put(client, name, data), strict=False):
+                known.append(rate)
+            action(client, "delete-dataset", {"dataset": name})
+    for client in clients:
+        client.close()
+    raw = [max(pair) for pair in zip(raw_small, raw_large, strict=True)]
+    limit = [min(pair) for pair in zip(raw, wire, strict=True)]
     return {
         "unit": "MB/s",
         "bytes": sum(batch.nbytes for batch in data),
@@ -103,7 +108,17 @@ def measure(server: Server, folder: Path, total: int, rounds: int) -> dict[str, 
         "longbow_beyond_window": round(median(steady), 1),
         f"raw_disk_sync_each_{chunk / 1e6:.0f}_MB": round(median(raw_small), 1),
         "raw_disk_sync_each_67_MB": round(median(raw_large), 1),
-        "ratio": round(median(ratios), 3),
-        "ratio_range": [round(min(ratios), 3), round(max(ratios), 3)],
-        "rounds": {"longbow_beyond_window": [round(rate, 1) for rate in steady]},
+        "bare_server": round(median(wire), 1),
+        "ratio_to_raw_disk": _ratio(steady, raw),
+        "ratio_to_bare_server": _ratio(steady, wire),
+        "ratio": _ratio(steady, limit),
+        "rounds": {
+            "longbow_beyond_window": [round(rate, 1) for rate in steady],
+            "limit": [round(rate, 1) for rate in limit],
+        },
     }
+
+
+def _ratio(ours: list[float], theirs: list[float]) -> float:
+    """The median of the ratios, round by round."""
+    return round(median(a / b for a, b in zip(ours, theirs, strict=True)), 3)

@@ -57,11 +57,13 @@ def run_section(name: str, size: Size, binary: Path, folder: Path) -> dict[str, 
         if name == "transfer":
             with bare(folder) as peer:
                 return transfer.measure(ours, peer, size.transfer_rows, size.rounds, INDEX_TIMEOUT)
+        if name == "disk":
+            with bare(folder) as peer:
+                return disk.measure(ours, peer, folder, size.disk_bytes, size.disk_rounds)
         if name == "tiny":
             with bare(folder) as peer:
                 return latency.tiny(ours, peer, size.rounds, 500)
         alone: dict[str, Callable[[], dict[str, Any]]] = {
-            "disk": lambda: disk.measure(ours, folder, size.disk_bytes, size.disk_rounds),
             "search": lambda: latency.search(ours, size.search_rows, size.queries, INDEX_TIMEOUT),
             "build": lambda: build.measure(ours, size.build_rows, size.build_rounds, 1000, INDEX_TIMEOUT),
             "freshness": lambda: freshness.measure(ours, size.checks),

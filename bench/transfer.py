@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import vectors
 from pairs import alternate
 from perf.client import Servers, Skipped, action, chunks, dataset_ticket, put, wait_until_indexed
 from process import Server
+from settle import settle
 
 NAMES = ("longbow", "bare")
 
@@ -38,6 +38,7 @@ class Side:
 
     def get(self, dataset: str, rows: int, size: int) -> float:
         """Streams the dataset without keeping it and returns MB/s; a row too few or too many is an error."""
+        settle(size)
         cpu = self.server.cpu_seconds()
         start = time.perf_counter()
         got = sum(batch.num_rows for batch in chunks(self.servers.data, dataset_ticket(dataset)))
@@ -79,8 +80,7 @@ def measure(
 def _puts(sides: tuple[Side, Side], data: list, rows: int, size: int, rounds: int) -> dict[str, Any]:
     def one(side: Side) -> Callable[[int], float]:
         def measured(number: int) -> float:
-            # What the other side left for the disk to write is not charged to this one.
-            os.sync()
+            settle(size)
             name = f"put_{rows}_{number}"
             rate = side.put(name, data, size)
             side.drop(name)
