@@ -22,7 +22,7 @@ def settle(transfer_bytes: int) -> None:
     # On either side: the client's batch or answer, the server's copy, the page cache.
     wanted = min(3 * transfer_bytes + (512 << 20), _available() // 2)
     wanted -= wanted % PAGE
-    with mmap.mmap(-1, wanted) as memory:
+    with mmap.mmap(-1, wanted, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         memory.madvise(mmap.MADV_HUGEPAGE)
         pages = memoryview(memory)[::PAGE]
         pages[:] = bytes(len(pages))
