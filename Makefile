@@ -23,7 +23,7 @@ export LONGBOW_BIN := $(TARGET)/release/longbow
 export TEXT
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo build test test-rust test-python ci fmt fmt-check clippy doc lint-python tidy bench torture clean
+.PHONY: help demo build test test-rust test-python ci fmt fmt-check clippy doc lint-python tidy bench bench-log torture clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ test-rust:
 	$(CARGO) test $(LOCKED) --workspace
 
 test-python: build $(VENV)/ready
-	$(PY) -m pytest -q scripts/tests
+	$(PY) -m pytest -q scripts/tests bench/log_peers
 	cd python && ../$(PY) -m pytest -q
 
 ci: fmt-check clippy doc lint-python test ## What must pass before anything lands
@@ -68,6 +68,9 @@ tidy: ## The rules of the house
 bench: build $(VENV)/ready ## Figures beside peers, measured in the same run
 	-$(PY) -m pip install --quiet hnswlib==0.8.0 # a peer; without it that comparison says "not measured"
 	$(PY) bench/run.py $(ARGS)
+
+bench-log: build $(VENV)/ready ## The log beside PostgreSQL, Kafka, SQLite and the raw disk
+	$(PY) bench/log_peers/run.py $(ARGS)
 
 torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES property tests each, ROUNDS of kill -9
 	TORTURE=$(TIMES) $(CARGO) test $(LOCKED) -p longbow-engine --test it

@@ -22,6 +22,7 @@ def run(command: Sequence[str | Path], timeout: float, user: str | None = None, 
     try:
         done = subprocess.run(
             [str(part) for part in command],
+            check=False,
             capture_output=True,
             stdin=subprocess.DEVNULL,
             text=True,
@@ -60,7 +61,9 @@ class Server:
         deadline = time.monotonic() + seconds
         while not ready():
             if self.process.poll() is not None:
-                raise NotMeasured(f"{self.name} ended at once: {_last_line(self.log.read_text(errors='replace'))}")
+                raise NotMeasured(
+                    f"{self.name} ended at once: {_last_line(self.log.read_text(errors='replace'))}"
+                )
             if time.monotonic() > deadline:
                 raise NotMeasured(f"{self.name} was not ready within {seconds:.0f} s")
             time.sleep(0.1)

@@ -17,7 +17,16 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from bench_path import HERE
-from case import BLOCKING, ENTRY_BYTES, Case, Figures, NotMeasured, Peer, Window, figures
+from case import (
+    BLOCKING,
+    ENTRY_BYTES,
+    Case,
+    Figures,
+    NotMeasured,
+    Peer,
+    Window,
+    figures,
+)
 from child import Server, free_port, listens, program, run
 
 SYNCED, DEFAULT = "kafka-synced", "kafka-default"
@@ -32,7 +41,13 @@ TOPICS = {SYNCED: ("synced", ["flush.messages=1"]), DEFAULT: ("default", [])}
 KEEP = ["segment.bytes=67108864", "retention.bytes=268435456"]
 DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
 # The heap and collector of Kafka's own start script.
-BROKER_JVM = ["-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]
+BROKER_JVM = [
+    "-Xms1g",
+    "-Xmx1g",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+]
 # The default batch.size of 16 KB would split what 100 callers send into seven batches.
 PRODUCER = ["acks=all", "linger.ms=0", "batch.size=524288", "compression.type=none"]
 RESULT = re.compile(

@@ -18,7 +18,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from case import BLOCKING, ENTRY_BYTES, Case, Figures, NotMeasured, Peer, Window, figures
+from case import (
+    BLOCKING,
+    ENTRY_BYTES,
+    Case,
+    Figures,
+    NotMeasured,
+    Peer,
+    Window,
+    figures,
+)
 from child import Server, apt_install, run
 
 NAME = "postgresql"
@@ -56,7 +65,10 @@ def peers(folder: Path) -> Iterator[list[Peer]]:
     programs = _programs()
     user = USER if os.geteuid() == 0 else None
     # The path of a unix socket may have about 100 bytes, which `folder` may have already.
-    with TemporaryDirectory(prefix="postgres-", dir=folder) as place, TemporaryDirectory(prefix="pg-") as sockets:
+    with (
+        TemporaryDirectory(prefix="postgres-", dir=folder) as place,
+        TemporaryDirectory(prefix="pg-") as sockets,
+    ):
         _hand_over([Path(place), Path(sockets)], user)
         data = Path(place) / "data"
         initdb = [programs / "initdb", "-D", data, "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C"]

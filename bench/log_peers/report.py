@@ -12,7 +12,18 @@ from case import Case, Figures, Peer
 from table import grid
 
 OURS = "longbow"
-HEADER = ("", "entries/s", "MB/s", "p50 ms", "p95 ms", "p99 ms", "Longbow's rate", "range", "Longbow's p99", "policy")
+HEADER = (
+    "",
+    "entries/s",
+    "MB/s",
+    "p50 ms",
+    "p95 ms",
+    "p99 ms",
+    "Longbow's rate",
+    "range",
+    "Longbow's p99",
+    "policy",
+)
 
 
 @dataclass
@@ -63,12 +74,12 @@ def _ratio(name: str, ours: Rounds, theirs: Rounds, of: Callable[[Figures], floa
 def render(report: dict[str, Any]) -> str:
     """A table for each case."""
     machine = report["machine"]
+    disk = f"{machine['file_system']}; commit {machine['commit']}"
+    load = f"load before {machine['load_before']}, after {report['load_after']}"
+    rounds = f"{report['rounds']} rounds of {report['seconds']:g} s after {report['warmup']:g} s"
     lines = [
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mb']:,} MB, {machine['kernel']}, "
-        f"{machine['file_system']}; commit {machine['commit']}, load before {machine['load_before']}, "
-        f"after {report['load_after']}",
-        f"{report['rounds']} rounds of {report['seconds']:g} s after {report['warmup']:g} s; entries of 1 KB; medians; "
-        "Longbow's rate and p99 are ratios to the row's own (more rate is better, less p99)",
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mb']:,} MB, {machine['kernel']}, {disk}, {load}",
+        f"{rounds}; entries of 1 KB; medians; Longbow's rate and p99 are in ratio to the row's own",
     ]
     by_case: dict[Case, list[dict[str, Any]]] = {}
     for row in report["rows"]:

@@ -96,14 +96,18 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=_positive(int), help="default 5")
     parser.add_argument("--seconds", type=_positive(float), help="of each measurement, default 5")
     parser.add_argument("--warmup", type=_positive(float), help="seconds before each measurement, default 2")
-    parser.add_argument("--callers", type=_numbers, default=CALLERS, metavar="1,10,100", help="at the same time")
+    parser.add_argument(
+        "--callers", type=_numbers, default=CALLERS, metavar="1,10,100", help="at the same time"
+    )
     parser.add_argument("--rows", type=_numbers, default=ROWS, metavar="1,100", help="rows a commit")
     parser.add_argument("--blocking-only", action="store_true", help="leave the pipelined case out")
     parser.add_argument("--only", type=partial(_names, names), metavar="A,B", help=", ".join(names))
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the report to FILE")
     parser.add_argument("--binary", type=Path, default=paths.BINARY, help="default %(default)s")
     folder = Path(tempfile.gettempdir())
-    parser.add_argument("--dir", type=Path, default=folder, help="on the disk to measure; default %(default)s")
+    parser.add_argument(
+        "--dir", type=Path, default=folder, help="on the disk to measure; default %(default)s"
+    )
     args = parser.parse_args()
     for name, full, quick in (("rounds", 5, 1), ("seconds", 5.0, 2.0), ("warmup", 2.0, 1.0)):
         if getattr(args, name) is None:
@@ -113,7 +117,7 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-def _positive(kind: type[int] | type[float]) -> Callable[[str], int | float]:
+def _positive(kind: type[int | float]) -> Callable[[str], int | float]:
     def parse(text: str) -> int | float:
         value = kind(text)
         if not value > 0:
@@ -143,7 +147,9 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     out: dict[str, Any] = {"machine": machine.describe(args.dir)}
     if "tmpfs" in out["machine"]["file_system"]:
-        raise SystemExit(f"{args.dir} is on tmpfs, where nothing is durable: name a folder on a disk with --dir")
+        raise SystemExit(
+            f"{args.dir} is on tmpfs, where nothing is durable: name a folder on a disk with --dir"
+        )
     out |= {name: getattr(args, name) for name in ("rounds", "seconds", "warmup")}
     cases = [Case(callers, rows) for callers in args.callers for rows in args.rows]
     cases += [] if args.blocking_only else [PIPELINE]

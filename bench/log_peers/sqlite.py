@@ -10,11 +10,22 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from bench_path import HERE
-from case import BLOCKING, ENTRY_BYTES, Case, Figures, NotMeasured, Peer, Window, figures
+from case import (
+    BLOCKING,
+    ENTRY_BYTES,
+    Case,
+    Figures,
+    NotMeasured,
+    Peer,
+    Window,
+    figures,
+)
 from child import run
 
 NAME = "sqlite"
-POLICIES = {NAME: "journal_mode=WAL, synchronous=FULL: the WAL is synced in each COMMIT; checkpoint each 1,000 pages"}
+POLICIES = {
+    NAME: "journal_mode=WAL, synchronous=FULL: the WAL is synced in each COMMIT; checkpoint each 1,000 pages"
+}
 
 
 @contextmanager

@@ -58,7 +58,9 @@ def connect(database: Path) -> sqlite3.Connection:
 class Load:
     """The callers: threads of this process that take turns at one connection."""
 
-    def __init__(self, connection: sqlite3.Connection, rows: int, entry_bytes: int, begin: float, end: float) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, rows: int, entry_bytes: int, begin: float, end: float
+    ) -> None:
         self.connection, self.rows, self.begin, self.end = connection, rows, begin, end
         self.entry_bytes = entry_bytes
         self.turns = Turns()

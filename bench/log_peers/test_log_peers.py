@@ -119,9 +119,7 @@ def test_sqlite_is_loaded_by_callers_in_a_process_of_their_own(tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_raw_disk_wraps_around_and_removes_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_raw_disk_wraps_around_and_removes_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(raw_disk, "FILE_BYTES", 1 << 20)
     with raw_disk.peers(tmp_path) as (only,):
         found = only.measure(Case(3, 100), SHORT)
