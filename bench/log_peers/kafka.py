@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 
 import numpy as np
 from bench_path import HERE
@@ -50,6 +51,11 @@ BROKER_JVM = [
 ]
 # The default batch.size of 16 KB would split what 100 callers send into seven batches.
 PRODUCER = ["acks=all", "linger.ms=0", "batch.size=524288", "compression.type=none"]
+# A JVM is slow until it has compiled what is hot: the broker once, the callers each time.
+WARM_BROKER = Window(1.0, 4.0)
+WARM_CALLERS = 3.0
+# What ProducerPerformance sends in a second of the window, roughly.
+RECORDS_PER_SECOND = 50_000
 RESULT = re.compile(
     r"([\d.]+) records/sec .* (\d+) ms 50th, (\d+) ms 95th, (\d+) ms 99th",
 )
@@ -73,6 +79,8 @@ def peers(folder: Path) -> Iterator[list[Peer]]:
             server.wait_ready(lambda: listens(ports[0]), 120)
             broker = Broker(java, classpath, f"127.0.0.1:{ports[0]}", folder)
             broker.create_topics()
+            for topic, _ in TOPICS.values():
+                broker.blocking(topic, Case(100, 1), WARM_BROKER)
             yield [Peer(name, POLICIES[name], broker.load(TOPICS[name][0])) for name in (SYNCED, DEFAULT)]
         finally:
             server.stop()
@@ -109,24 +117,36 @@ class Broker:
         """Callers that wait for their acknowledgements."""
         with TemporaryDirectory(prefix="callers-", dir=self.folder) as place:
             out = Path(place) / "taken"
-            numbers = (case.callers, case.rows, window.warmup, window.seconds, ENTRY_BYTES)
+            warmup = max(window.warmup, WARM_CALLERS)
+            numbers = (case.callers, case.rows, warmup, window.seconds, ENTRY_BYTES)
             command = [self.java, "-Xmx1g", "-cp", self.classpath, HERE / "KafkaCallers.java", topic, out]
             command += [str(number) for number in numbers]
-            run([*command, f"bootstrap.servers={self.address}", *PRODUCER], window.timeout)
+            run([*command, f"bootstrap.servers={self.address}", *PRODUCER, _in_flight(case)], window.timeout)
             return figures(np.fromfile(out, dtype=">i8").astype(np.int64), case.rows, window.seconds)
 
     def pipelined(self, topic: str, case: Case, window: Window) -> Figures:
-        """One producer that sends as fast as its buffer is emptied. The tool counts records, not seconds."""
+        """One producer that sends as fast as its buffer is emptied. The tool is told a number of records, and has no
+        warm-up: there are so many that its start does not matter much."""
         buffer = 4 * case.rows * ENTRY_BYTES
-        records = max(10_000, int(20_000 * window.seconds))
-        load = ["--topic", topic, "--num-records", str(records), "--record-size", str(ENTRY_BYTES)]
-        load += ["--throughput", "-1", "--producer-props", f"bootstrap.servers={self.address}", *PRODUCER]
-        printed = self._tool("ProducerPerformance", window.timeout, *load, f"buffer.memory={buffer}")
+        records = int(RECORDS_PER_SECOND * (window.warmup + window.seconds))
+        with NamedTemporaryFile("w", dir=self.folder) as payload:
+            # Else the tool makes a new payload for each record, which costs it more than sending.
+            payload.write(secrets.token_hex(ENTRY_BYTES // 2))
+            payload.flush()
+            load = ["--topic", topic, "--num-records", str(records), "--payload-file", payload.name]
+            load += ["--throughput", "-1", "--producer-props", f"bootstrap.servers={self.address}", *PRODUCER]
+            printed = self._tool("ProducerPerformance", window.timeout, *load, f"buffer.memory={buffer}")
         return performance(printed)
 
     def _tool(self, name: str, timeout: float, *arguments: str) -> str:
         command = [self.java, "-Xmx512m", "-cp", self.classpath, f"org.apache.kafka.tools.{name}", *arguments]
         return run(command, timeout)
+
+
+def _in_flight(case: Case) -> str:
+    """Requests under way at once, whichever was faster: with one, all that comes meanwhile shares the next request
+    and its sync, twice the default's rate with single rows; large commits fill requests anyway."""
+    return f"max.in.flight.requests.per.connection={1 if case.rows == 1 else 5}"
 
 
 def performance(printed: str) -> Figures:
