@@ -15,7 +15,10 @@ const ARROWS: [(&str, &[&str]); 9] = [
         &["types", "kernels", "index", "disk", "log", "storage"],
     ),
     ("server", &["types", "engine"]),
-    ("longbow", &["types", "kernels", "engine", "server"]),
+    (
+        "longbow",
+        &["types", "kernels", "disk", "log", "engine", "server"],
+    ),
 ];
 
 /// No crate depends on one that it may not stand on, not even in its tests.
