@@ -198,6 +198,16 @@ impl File for FaultyFile {
         Err(Error::new(Operation::Write, &self.path, fault.error()))
     }
 
+    fn write_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> Result<()> {
+        let Some(fault) = strike(&self.plan, Operation::Write) else {
+            return self.inner.write_at(offset, parts);
+        };
+        if let Fault::ShortWrite(keep) = fault {
+            self.inner.write_at(offset, &first_bytes(parts, keep))?;
+        }
+        Err(Error::new(Operation::Write, &self.path, fault.error()))
+    }
+
     fn sync_data(&self) -> Result<()> {
         check(&self.plan, Operation::Sync, &self.path)?;
         self.inner.sync_data()

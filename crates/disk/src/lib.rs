@@ -3,8 +3,8 @@
 //! This is the only crate of the workspace that touches `std::fs`. Everything above it is handed an
 //! `Arc<dyn Disk>`, so the same code runs on the real disk, in memory, and on a disk that fails or forgets on demand.
 //!
-//! It is *not* a file-system abstraction for its own sake: there is no seek, no overwriting in place and no permission
-//! handling. A file is created, appended to, synced, perhaps truncated, and from then on read; that is all that a log and
+//! It is *not* a file-system abstraction for its own sake: there is no seek and no permission handling.
+//! A file is created, appended to or written over, synced, perhaps truncated, and read; that is all that a log and
 //! immutable segments need, and it keeps the question "what survives a crash?" answerable.
 //!
 //! Two kinds of crash are told apart throughout:
@@ -41,6 +41,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod body;
 mod disk;
 mod error;
 mod faulty;

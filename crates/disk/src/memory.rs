@@ -1,7 +1,8 @@
 //! A disk in memory that can lose power.
 
+use crate::body::{Body, Keep, KeepSector, Leave, Space};
 use crate::lock::describe;
-use crate::tree::{Body, Folder, Keep, Node, Space, find, find_folder, find_place, lock, names};
+use crate::tree::{Folder, Node, find, find_folder, find_place, lock, names};
 use crate::{Disk, Error, File, Lock, Operation, Result};
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -66,13 +67,24 @@ impl MemoryDisk {
     }
 
     /// As [`crash`](MemoryDisk::crash), but the system had already written some unsynced bytes: `keep` is told each
-    /// file that has any and how many, and answers how many of them, from the front, survive.
+    /// file that has any and how many, and answers how many of them, in the order of their writing, survive.
     pub fn crash_keeping(&self, keep: &mut Keep<'_>) -> MemoryDisk {
+        self.crash_leaving(&mut Leave::First(keep))
+    }
+
+    /// As [`crash`](MemoryDisk::crash), but the system had already written some unsynced sectors of 512 bytes, in any
+    /// order: `keep` is told each file and sector with unsynced bytes, and answers whether it survives. Of bytes beyond
+    /// the synced end that did not survive, those before survivors are zeros.
+    pub fn crash_scattered(&self, keep: &mut KeepSector<'_>) -> MemoryDisk {
+        self.crash_leaving(&mut Leave::Sectors(keep))
+    }
+
+    fn crash_leaving(&self, leave: &mut Leave<'_, '_>) -> MemoryDisk {
         let _gate = lock(&self.state.gate);
         let capacity = self.state.space.capacity;
         let used = AtomicU64::new(0);
         let space = Arc::new(Space { capacity, used });
-        let root = lock(&self.state.root).survivor(Path::new(""), &space, keep);
+        let root = lock(&self.state.root).survivor(Path::new(""), &space, leave);
         MemoryDisk::from_root(root, space)
     }
 
@@ -169,19 +181,35 @@ impl MemoryFile {
         let path = path.to_path_buf();
         Box::new(MemoryFile { path, body })
     }
+
+    fn write(&self, body: &mut Body, mut offset: u64, parts: &[IoSlice<'_>]) -> Result<()> {
+        for part in parts {
+            let written = body.write(offset, part);
+            if written < part.len() {
+                let full = io::Error::from(io::ErrorKind::StorageFull);
+                return Err(Error::new(Operation::Write, &self.path, full));
+            }
+            offset += written as u64;
+        }
+        Ok(())
+    }
 }
 
 impl File for MemoryFile {
     fn append_vectored(&self, parts: &[IoSlice<'_>]) -> Result<u64> {
         let mut body = lock(&self.body);
         let start = body.len();
-        for part in parts {
-            if body.append(part) < part.len() {
-                let full = io::Error::from(io::ErrorKind::StorageFull);
-                return Err(Error::new(Operation::Write, &self.path, full));
-            }
-        }
+        self.write(&mut body, start, parts)?;
         Ok(start)
+    }
+
+    fn write_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> Result<()> {
+        let mut body = lock(&self.body);
+        if offset > body.len() {
+            let beyond = io::Error::from(io::ErrorKind::InvalidInput);
+            return Err(Error::new(Operation::Write, &self.path, beyond));
+        }
+        self.write(&mut body, offset, parts)
     }
 
     fn sync_data(&self) -> Result<()> {

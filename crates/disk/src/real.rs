@@ -48,6 +48,24 @@ impl RealFile {
         Ok(Box::new(RealFile { path, file, end }))
     }
 
+    /// Writes at `offset`, which is at most the end, and moves the end if that went beyond it.
+    fn write_from(
+        &self,
+        offset: u64,
+        parts: &[IoSlice<'_>],
+        write: impl FnMut(&[IoSlice<'_>], u64) -> rustix::io::Result<usize>,
+    ) -> Result<()> {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        if offset > *end {
+            let beyond = io::Error::from(io::ErrorKind::InvalidInput);
+            return Err(self.fail(Operation::Write)(beyond));
+        }
+        let mut at = offset;
+        let written = write_all_vectored(parts, &mut at, write);
+        *end = at.max(*end);
+        written.map_err(self.fail(Operation::Write))
+    }
+
     fn fail(&self, operation: Operation) -> impl FnOnce(io::Error) -> Error {
         move |e| Error::new(operation, &self.path, e)
     }
@@ -89,6 +107,18 @@ impl File for RealFile {
         Ok(start)
     }
 
+    fn write_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> Result<()> {
+        let write = |parts: &[IoSlice<'_>], at| rustix::io::pwritev(&self.file, parts, at);
+        self.write_from(offset, parts, write)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn write_at_synced(&self, offset: u64, parts: &[IoSlice<'_>]) -> Result<()> {
+        let flags = rustix::io::ReadWriteFlags::DSYNC;
+        let write = |parts: &[IoSlice<'_>], at| rustix::io::pwritev2(&self.file, parts, at, flags);
+        self.write_from(offset, parts, write)
+    }
+
     fn sync_data(&self) -> Result<()> {
         self.file.sync_data().map_err(self.fail(Operation::Sync))
     }
@@ -112,9 +142,10 @@ impl File for RealFile {
 
     fn map_ahead(&self, len: u64) -> Option<Bytes> {
         let len = usize::try_from(len).ok()?;
-        // SAFETY: the bytes of a map must not change under a Rust slice that is read. A `File` only appends, and cuts
-        // only what its caller gives up; the contract of `map_ahead` has callers read a slice only once what it covers
-        // was appended. Bytes beyond the end are part of the map, but no slice over them is read before they exist.
+        // SAFETY: the bytes of a map must not change under a Rust slice that is read. The contract of `map_ahead` has
+        // callers read a slice only once what it covers was written, and the contracts of `write_at` and `truncate`
+        // forbid to change bytes of which someone holds a view. Bytes beyond the end are part of the map, but no slice
+        // over them is read before they exist.
         #[allow(unsafe_code)]
         let map = unsafe { memmap2::MmapOptions::new().len(len).map(&self.file) };
         map.ok().map(Bytes::from_owner)
@@ -144,9 +175,8 @@ fn map_file(path: &Path) -> io::Result<Bytes> {
         return Ok(Bytes::new());
     }
     // SAFETY: the bytes of a map must not change under a Rust slice. `Disk::map` is documented for files that are
-    // immutable from then on; this crate offers no way to overwrite bytes in place, so the only way to break the promise
-    // from inside is to truncate a file after mapping it, which the contract of `map` forbids. The map is private and
-    // read-only, and `Bytes` keeps it alive for as long as any slice of it.
+    // immutable from then on, and `File::write_at` forbids to write over bytes of which someone holds a view. The map is
+    // private and read-only, and `Bytes` keeps it alive for as long as any slice of it.
     #[allow(unsafe_code)]
     let map = unsafe { memmap2::Mmap::map(&file)? };
     Ok(Bytes::from_owner(map))

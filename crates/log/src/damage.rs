@@ -1,9 +1,9 @@
 //! A broken place in the log: is it a torn tail or damage?
 
-use crate::reader::Reader;
+use crate::reader::{Reader, highest_claim_despite};
 use crate::segment::{Segment, path_of};
 use crate::{Error, Flaw, Options, Result};
-use longbow_disk::Disk;
+use longbow_disk::{Disk, File};
 use std::path::PathBuf;
 
 /// The first place where the log does not go on as it should.
@@ -14,6 +14,8 @@ pub(crate) struct Break {
     /// The index that should be there.
     pub(crate) expected: u64,
     pub(crate) flaw: Flaw,
+    /// The highest index that is known, from elsewhere than the log's frames, to have been durable.
+    pub(crate) claimed: u64,
     /// Which of the segments, in the order of their first indexes, it is in.
     pub(crate) position: usize,
 }
@@ -27,24 +29,26 @@ impl Break {
         options: &Options,
         firsts: &[u64],
     ) -> Result<()> {
+        let damaged = || Error::Damaged {
+            file: self.file.clone(),
+            offset: self.offset,
+            expected: self.expected,
+            flaw: self.flaw,
+        };
+        if self.claimed >= self.expected {
+            return Err(damaged());
+        }
         for (behind, first) in firsts[self.position..].iter().enumerate() {
-            let mut reader = Reader::open(disk, &options.dir, *first)?;
-            if behind == 0 {
-                reader.offset = self.offset;
-            }
-            if reader.highest_claim()? >= self.expected {
-                return Err(Error::Damaged {
-                    file: self.file.clone(),
-                    offset: self.offset,
-                    expected: self.expected,
-                    flaw: self.flaw,
-                });
+            let from = if behind == 0 { self.offset } else { 0 };
+            if highest_claim(disk, options, *first, from)? >= Some(self.expected) {
+                return Err(damaged());
             }
         }
         Ok(())
     }
 
-    /// Cuts the log at the break, durably, and returns how many bytes that were. `segments` are the sound ones, the last
+    /// Cuts the log at the break, durably, and returns how many bytes that were, up to the last that is not zero.
+    /// `segments` are the sound ones, the last
     /// of which may be the one with the break.
     ///
     /// The last file goes first, so that a crash on the way leaves a log that is broken in the same place.
@@ -58,16 +62,44 @@ impl Break {
         let mut bytes = 0;
         for first in firsts[segments.len()..].iter().rev() {
             let path = path_of(&options.dir, *first);
-            bytes += disk.open(&path)?.len()?;
+            bytes += last_used(&*disk.open(&path)?, 0)?;
             disk.remove(&path)?;
         }
         if let Some(segment) = segments.get(self.position) {
             let file = disk.open(&self.file)?;
-            bytes += file.len()? - segment.end;
+            bytes += last_used(&*file, segment.end)? - segment.end;
             file.truncate(segment.end)?;
             file.sync_data()?;
         }
         disk.sync_dir(&options.dir)?;
         Ok(bytes)
+    }
+}
+
+/// The highest index that a frame of a segment, from an offset on, says was durable.
+fn highest_claim(disk: &dyn Disk, options: &Options, first: u64, from: u64) -> Result<Option<u64>> {
+    let mut reader = Reader::open(disk, &options.dir, first)?;
+    let entered = reader.enter(first)?;
+    reader.offset = from;
+    match entered {
+        Ok(_) => reader.highest_claim(),
+        Err(flaw) => highest_claim_despite(flaw, &mut reader, first),
+    }
+}
+
+/// The offset behind the last byte from `from` on that is not zero, or `from`.
+fn last_used(file: &dyn File, from: u64) -> Result<u64> {
+    let mut buffer = vec![0; 1 << 20];
+    let mut offset = from;
+    let mut used = from;
+    loop {
+        let found = file.read_at(offset, &mut buffer)?;
+        if let Some(last) = buffer[..found].iter().rposition(|byte| *byte != 0) {
+            used = offset + last as u64 + 1;
+        }
+        offset += found as u64;
+        if found < buffer.len() {
+            return Ok(used);
+        }
     }
 }

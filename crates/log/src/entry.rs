@@ -13,6 +13,8 @@ pub struct Entry {
     pub shard: u32,
     /// The term of the leader that wrote it; carried, not looked at.
     pub term: u64,
+    /// Its index among the entries of its shard; carried, not looked at.
+    pub shard_index: u64,
     /// What the payload is, to whoever replays it; carried, not looked at.
     pub kind: u8,
     /// The payload, in parts that are written one after the other without being copied together. At most
@@ -44,6 +46,8 @@ pub struct Record {
     pub term: u64,
     /// The shard it was appended for.
     pub shard: u32,
+    /// The index in its shard that it was appended with.
+    pub shard_index: u64,
     /// The kind it was appended with.
     pub kind: u8,
     /// When it was appended, in microseconds since the Unix epoch; never decreases along the log.

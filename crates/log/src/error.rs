@@ -33,6 +33,8 @@ pub enum Flaw {
     },
     /// The bytes that fill the frame up are not zero.
     Padding,
+    /// The frame, or the segment, is sound but does not follow what lies before it.
+    Chain,
 }
 
 impl fmt::Display for Flaw {
@@ -45,6 +47,7 @@ impl fmt::Display for Flaw {
             Flaw::Payload => f.write_str("the payload does not match its checksum"),
             Flaw::Index { found } => write!(f, "the frame there has index {found}"),
             Flaw::Padding => f.write_str("the padding is not zero"),
+            Flaw::Chain => f.write_str("it does not continue what lies before it"),
         }
     }
 }
@@ -93,7 +96,8 @@ pub enum Error {
     Closed,
     /// Bytes that had been safe on disk are broken. Nothing was changed.
     #[error("log: {} is damaged at offset {offset}, where index {expected} should be: {flaw}; \
-             restore the file or the whole folder from a backup or a replica", file.display())]
+             restore the file or the whole folder from a backup or a replica, or let `longbow repair` tell \
+             what cutting the log there would lose", file.display())]
     Damaged {
         /// The segment file.
         file: PathBuf,

@@ -1,29 +1,42 @@
 //! The bytes around one entry.
 //!
-//! All numbers are little-endian; every frame begins at a multiple of 8.
+//! All numbers are little-endian; every frame begins at a multiple of 8. The header fills a cache line:
 //!
 //! ```text
-//!   0        4        8           12       16       24        32             40     48    49     50       56
-//!   +--------+--------+-----------+--------+--------+---------+--------------+------+-----+------+--------+
-//!   | header | length | payload   | shard  | index  | durable | timestamp_us | term | kind| flags| 6 zero |
-//!   | crc u32| u32    | crc u32   | u32    | u64    | u64     | u64          | u64  | u8  | u8   | bytes  |
-//!   +--------+--------+-----------+--------+--------+---------+--------------+------+-----+------+--------+
-//!   | payload: `length` bytes                                       | zeros up to a multiple of 8         |
-//!   +---------------------------------------------------------------+-------------------------------------+
+//!   0        4        8           12       16       24        32             40     48            56     57      58     60         64
+//!   +--------+--------+-----------+--------+--------+---------+--------------+------+-------------+------+-------+------+----------+
+//!   | header | length | payload   | shard  | index  | durable | timestamp_us | term | shard_index | kind | flags | zero | previous |
+//!   | crc u32| u32    | crc u32   | u32    | u64    | u64     | u64          | u64  | u64         | u8   | u8    | u16  | crc u32  |
+//!   +--------+--------+-----------+--------+--------+---------+--------------+------+-------------+------+-------+------+----------+
+//!   | payload: `length` bytes                                       | zeros up to a multiple of 8                                  |
+//!   +---------------------------------------------------------------+--------------------------------------------------------------+
 //! ```
 //!
-//! Both checksums are CRC-32C; the header's covers bytes 4 to 56, and through the payload's checksum the payload too. They
-//! are apart so that the costly one is computed by the caller of `append` before the index is known, and so that a header
-//! can be believed even if its payload is torn. `durable` is the highest index known to be synced when the frame was
-//! written: it is how recovery tells a torn tail from damage. Flag 1 makes a *mark*: a frame without payload that repeats
-//! the index before it and only carries `durable`.
+//! Both checksums are CRC-32C; the header's covers the first index of the segment, which is not stored here, and bytes 4
+//! to 64, and through the payload's checksum the payload too. They are apart so that the costly one is computed by the
+//! caller of `append` before the index is known, and so that a header can be believed even if its payload is torn.
+//! Because of the first index, what an earlier use of a recycled file left behind is no frame; and `previous`, the
+//! header's checksum of the frame before (for the first: of the segment's header), shows a frame in the wrong place.
+//!
+//! `durable` is the highest index known to be synced when the frame was written: it is how recovery tells a torn tail
+//! from damage. Flag 1 makes a *mark*: a frame without payload that repeats the index before it and only carries
+//! `durable`. 64 zero bytes where a frame should begin, or as many as the file still has, end what was written.
+//!
+//! Version 1 had 56 bytes: `kind`, `flags` and six zeros at 48, no `shard_index`, no `previous`, and a header's checksum
+//! over bytes 4 to 56 alone. It is still read.
 
 use crate::Flaw;
 use bytes::Bytes;
 use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 
 /// Bytes before the payload.
-pub(crate) const HEADER_BYTES: usize = 56;
+pub(crate) const HEADER_BYTES: usize = 64;
+
+/// The same in version 1.
+const HEADER_BYTES_1: usize = 56;
+
+/// What ends the written part of a file that is longer.
+pub(crate) const ZERO_HEADER: [u8; HEADER_BYTES] = [0; HEADER_BYTES];
 
 /// Frames begin at multiples of this many bytes.
 pub(crate) const ALIGNMENT: u64 = 8;
@@ -32,6 +45,15 @@ pub(crate) const ALIGNMENT: u64 = 8;
 pub(crate) const PADDING: [u8; 8] = [0; 8];
 
 const FLAG_MARK: u8 = 1;
+
+/// How the frames of a segment are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Version 1.
+    One,
+    /// Version 2, in a segment with this first index.
+    Two(u64),
+}
 
 /// The decoded header of a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,8 +65,11 @@ pub(crate) struct Header {
     pub(crate) durable: u64,
     pub(crate) timestamp_us: u64,
     pub(crate) term: u64,
+    pub(crate) shard_index: u64,
     pub(crate) kind: u8,
     pub(crate) mark: bool,
+    /// The checksum of the header before; always 0 in version 1.
+    pub(crate) previous: u32,
 }
 
 /// The checksum of a payload in parts.
@@ -65,25 +90,73 @@ pub(crate) fn padding_after(len: u32) -> usize {
     (len.wrapping_neg() & 7) as usize
 }
 
-fn u32_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let mut field = [0; 4];
     field.copy_from_slice(&bytes[at..at + 4]);
     u32::from_le_bytes(field)
 }
 
-fn u64_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let mut field = [0; 8];
     field.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(field)
 }
 
-impl Header {
-    /// The length of the whole frame in bytes.
-    pub(crate) fn frame_bytes(&self) -> u64 {
-        HEADER_BYTES as u64 + u64::from(self.len) + padding_after(self.len) as u64
+/// The checksum of a header's bytes in the segment that begins at `first`.
+fn header_crc(bytes: &[u8; HEADER_BYTES], first: u64) -> u32 {
+    let mut covered = [0; 8 + HEADER_BYTES - 4];
+    covered[..8].copy_from_slice(&first.to_le_bytes());
+    covered[8..].copy_from_slice(&bytes[4..]);
+    crc32_iscsi(&covered)
+}
+
+impl Format {
+    /// Bytes before a payload.
+    pub(crate) fn header_bytes(self) -> u64 {
+        match self {
+            Format::One => HEADER_BYTES_1 as u64,
+            Format::Two(_) => HEADER_BYTES as u64,
+        }
     }
 
-    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
+    /// The length of a whole frame in bytes.
+    pub(crate) fn frame_bytes(self, header: &Header) -> u64 {
+        self.header_bytes() + header.body_bytes()
+    }
+
+    /// The header at the front of `bytes` and its checksum, or None if they do not begin with the header of a frame of
+    /// this segment. `previous` is not looked at.
+    pub(crate) fn decode(self, bytes: &[u8]) -> Option<(Header, u32)> {
+        match self {
+            Format::One => decode_1(bytes.first_chunk()?),
+            Format::Two(first) => Header::decode(bytes.first_chunk()?, first),
+        }
+    }
+}
+
+/// A header of version 1.
+fn decode_1(bytes: &[u8; HEADER_BYTES_1]) -> Option<(Header, u32)> {
+    if bytes[50..] != [0; 6] || bytes[49] > FLAG_MARK {
+        return None;
+    }
+    let header = Header::common(bytes, bytes[48], bytes[49]);
+    let crc = u32_at(bytes, 0);
+    (header.is_possible() && crc == crc32_iscsi(&bytes[4..])).then_some((header, crc))
+}
+
+impl Header {
+    /// The length of payload and padding in bytes.
+    pub(crate) fn body_bytes(&self) -> u64 {
+        u64::from(self.len) + padding_after(self.len) as u64
+    }
+
+    /// The length of the whole frame, as this program writes it, in bytes.
+    pub(crate) fn frame_bytes(&self) -> u64 {
+        HEADER_BYTES as u64 + self.body_bytes()
+    }
+
+    /// The bytes of the header in the segment that begins at `first`, and its checksum, which the next frame repeats.
+    pub(crate) fn encode(&self, first: u64) -> ([u8; HEADER_BYTES], u32) {
         let mut bytes = [0; HEADER_BYTES];
         bytes[4..8].copy_from_slice(&self.len.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.payload_crc.to_le_bytes());
@@ -92,20 +165,32 @@ impl Header {
         bytes[24..32].copy_from_slice(&self.durable.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.timestamp_us.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.term.to_le_bytes());
-        bytes[48] = self.kind;
-        bytes[49] = if self.mark { FLAG_MARK } else { 0 };
-        let crc = crc32_iscsi(&bytes[4..]);
+        bytes[48..56].copy_from_slice(&self.shard_index.to_le_bytes());
+        bytes[56] = self.kind;
+        bytes[57] = if self.mark { FLAG_MARK } else { 0 };
+        bytes[60..].copy_from_slice(&self.previous.to_le_bytes());
+        let crc = header_crc(&bytes, first);
         bytes[..4].copy_from_slice(&crc.to_le_bytes());
-        bytes
+        (bytes, crc)
     }
 
-    /// The header in `bytes`, or None if they are not the header of a frame that this program would write.
-    pub(crate) fn decode(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
+    fn decode(bytes: &[u8; HEADER_BYTES], first: u64) -> Option<(Header, u32)> {
         // The cheap tests come first: the search for frames behind a broken one tries every multiple of 8.
-        if bytes[50..] != [0; 6] || bytes[49] > FLAG_MARK {
+        if bytes[58..60] != [0; 2] || bytes[57] > FLAG_MARK {
             return None;
         }
         let header = Header {
+            shard_index: u64_at(bytes, 48),
+            previous: u32_at(bytes, 60),
+            ..Header::common(bytes, bytes[56], bytes[57])
+        };
+        let crc = u32_at(bytes, 0);
+        (header.is_possible() && crc == header_crc(bytes, first)).then_some((header, crc))
+    }
+
+    /// What lies at the same places in all versions.
+    fn common(bytes: &[u8], kind: u8, flags: u8) -> Header {
+        Header {
             len: u32_at(bytes, 4),
             payload_crc: u32_at(bytes, 8),
             shard: u32_at(bytes, 12),
@@ -113,24 +198,26 @@ impl Header {
             durable: u64_at(bytes, 24),
             timestamp_us: u64_at(bytes, 32),
             term: u64_at(bytes, 40),
-            kind: bytes[48],
-            mark: bytes[49] == FLAG_MARK,
-        };
-        let vouches = if header.mark {
-            header.len == 0 && header.durable <= header.index
+            kind,
+            mark: flags == FLAG_MARK,
+            ..Header::default()
+        }
+    }
+
+    /// Whether this program would write such a header.
+    fn is_possible(&self) -> bool {
+        let vouches = if self.mark {
+            self.len == 0 && self.durable <= self.index
         } else {
-            header.index > 0 && header.durable < header.index
+            self.index > 0 && self.durable < self.index
         };
-        let sound = vouches
-            && u64::from(header.len) <= crate::MAX_ENTRY_BYTES
-            && u32_at(bytes, 0) == crc32_iscsi(&bytes[4..]);
-        sound.then_some(header)
+        vouches && u64::from(self.len) <= crate::MAX_ENTRY_BYTES
     }
 
     /// Checks the bytes behind the header, payload and padding.
     pub(crate) fn check_payload(&self, rest: &[u8]) -> Result<(), Flaw> {
         let len = self.len as usize;
-        if rest.len() as u64 != self.frame_bytes() - HEADER_BYTES as u64 {
+        if rest.len() as u64 != self.body_bytes() {
             return Err(Flaw::CutShort);
         }
         let (payload, padding) = rest.split_at(len);
@@ -154,6 +241,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const FIRST: u64 = 7;
+
+    fn decode(bytes: &[u8]) -> Option<Header> {
+        Format::Two(FIRST).decode(bytes).map(|(header, _)| header)
+    }
+
     fn any_header() -> impl Strategy<Value = Header> {
         let payload = prop::collection::vec(any::<u8>(), 0..100);
         let numbers = (
@@ -174,8 +267,10 @@ mod tests {
                 durable: n.2 % n.1,
                 timestamp_us: n.3,
                 term: n.4,
+                shard_index: n.4 ^ n.0 as u64,
                 kind,
                 mark,
+                previous: n.0,
             }
         })
     }
@@ -183,23 +278,29 @@ mod tests {
     proptest! {
         #[test]
         fn headers_come_back_as_they_were(header in any_header()) {
-            prop_assert_eq!(Header::decode(&header.encode()), Some(header));
+            let (bytes, crc) = header.encode(FIRST);
+            prop_assert_eq!(Format::Two(FIRST).decode(&bytes), Some((header, crc)));
             prop_assert_eq!(header.frame_bytes() % ALIGNMENT, 0);
+            prop_assert_eq!(Format::Two(8).decode(&bytes), None);
+            prop_assert_eq!(Format::One.decode(&bytes), None);
         }
 
         #[test]
         fn random_bytes_are_no_header(bytes: [u8; HEADER_BYTES], rest: Vec<u8>) {
-            if let Some(header) = Header::decode(&bytes) {
-                prop_assert_eq!(header.encode(), bytes);
+            if let Some(header) = decode(&bytes) {
+                prop_assert_eq!(header.encode(FIRST).0, bytes);
+                let _ = header.check_payload(&rest);
+            }
+            if let Some((header, _)) = Format::One.decode(&rest) {
                 let _ = header.check_payload(&rest);
             }
         }
 
         #[test]
         fn a_changed_header_is_no_header(header in any_header(), at in 0..HEADER_BYTES, bit in 0..8u8) {
-            let mut bytes = header.encode();
+            let (mut bytes, _) = header.encode(FIRST);
             bytes[at] ^= 1 << bit;
-            prop_assert_eq!(Header::decode(&bytes), None);
+            prop_assert_eq!(decode(&bytes), None);
         }
 
         #[test]
@@ -210,8 +311,7 @@ mod tests {
             let crc = payload_crc(&[whole.slice(..cut), whole.slice(cut..)]);
             prop_assert_eq!(crc, payload_crc(&[whole]));
             let header = Header {
-                len: payload.len() as u32, payload_crc: crc, shard: 0, index: 1, durable: 0,
-                timestamp_us: 0, term: 0, kind: 0, mark: false,
+                len: payload.len() as u32, payload_crc: crc, index: 1, ..Header::default()
             };
             let mut rest = payload;
             rest.resize(rest.len() + padding_after(header.len), 0);

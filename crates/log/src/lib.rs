@@ -47,6 +47,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod claim;
 mod damage;
 mod entry;
 mod error;
@@ -56,14 +57,19 @@ mod observer;
 mod options;
 mod reader;
 mod recovery;
+mod repair;
 mod segment;
+mod spares;
 mod state;
 mod syncer;
+mod verify;
 mod writer;
 
 pub use entry::{Ack, Entry, MAX_ENTRY_BYTES, Record};
 pub use error::{Error, Flaw, ReplayError, Result};
 pub use log::Log;
 pub use observer::Observer;
-pub use options::{Options, SyncMode};
+pub use options::{Options, SyncMethod, SyncMode};
 pub use recovery::Recovery;
+pub use repair::Cut;
+pub use verify::{Damage, Survey, Torn, records, segments, size_bytes, verify};

@@ -3,7 +3,8 @@
 use crate::entry::Ack;
 use crate::reader::{Reader, Step, record};
 use crate::recovery::{Opened, recover};
-use crate::segment::path_of;
+use crate::segment::{Segment, path_of};
+use crate::spares::Spare;
 use crate::state::{Shared, State};
 use crate::writer::Writer;
 use crate::{Entry, Error, Flaw, Options, Record, Recovery, ReplayError, Result, SyncMode};
@@ -48,7 +49,7 @@ impl Log {
     fn start(disk: Arc<dyn Disk>, options: Options, opened: Opened) -> Result<Log> {
         let last = opened.recovery.last_index;
         let end = opened.segments.last().map_or(0, |s| s.end);
-        let background = options.sync != SyncMode::EveryAck;
+        let background = matches!(options.sync, SyncMode::Background { .. });
         let shared = Arc::new(Shared {
             disk,
             options,
@@ -57,22 +58,21 @@ impl Log {
             unsynced: Condvar::new(),
             progress: Condvar::new(),
             segments: Mutex::new(VecDeque::from(opened.segments)),
+            spares: opened.spares,
         });
         let log = Log {
             shared: shared.clone(),
             threads: Mutex::default(),
             purging: Mutex::new(()),
         };
-        let writer = Writer {
-            shared: shared.clone(),
-            map: opened.file.map_ahead(shared.options.segment_size),
-            file: opened.file,
-            end,
-            marked: opened.marked,
-        };
+        let writer = Writer::new(shared.clone(), opened.file, end, opened.link, opened.marked)?;
         log.spawn("log-writer", move || writer.run())?;
         if background {
+            let shared = shared.clone();
             log.spawn("log-syncer", move || shared.sync_in_background())?;
+        }
+        if shared.options.prepared_segments > 0 {
+            log.spawn("log-preparer", move || shared.prepare_spares())?;
         }
         Ok(log)
     }
@@ -142,12 +142,13 @@ impl Log {
     }
 
     /// Waits until everything appended so far is durable, and returns the last durable index. Entries that a full disk
-    /// refuses on the way are not waited for.
+    /// refuses on the way are not waited for. In [`SyncMode::Never`] nothing is waited for.
     pub fn sync(&self) -> Result<u64> {
         let mut state = self.shared.state.lock();
         let target = state.next - 1;
+        let never = self.shared.options.sync == SyncMode::Never;
         loop {
-            if state.durable >= target.min(state.next - 1) {
+            if never || state.durable >= target.min(state.next - 1) {
                 return Ok(state.durable);
             }
             if let Some(poisoned) = state.poisoned() {
@@ -157,19 +158,31 @@ impl Log {
         }
     }
 
-    /// Removes every segment whose last index is at most `up_to`, except the one that is being written. The caller
-    /// promises to open with at least `up_to` as `after` from now on.
+    /// Waits until as many segments as the options ask for are written ahead, or there is no space for them.
+    pub fn wait_until_prepared(&self) {
+        self.shared
+            .spares
+            .wait(self.shared.options.prepared_segments);
+    }
+
+    /// Forgets every segment whose last index is at most `up_to`, except the one that is being written: its file is
+    /// removed, or kept for a later segment. The caller promises to open with at least `up_to` as `after` from now on.
     pub fn purge(&self, up_to: u64) -> Result<()> {
         let _one_at_a_time = self.purging.lock();
         let Shared { disk, options, .. } = &*self.shared;
         let mut removed = false;
+        let mut recycled = None;
         loop {
             let next = self.shared.segments.lock().get(1).map(|s| s.first);
             let covered = next.is_some_and(|first| first <= up_to.saturating_add(1));
             if covered || removed {
                 // A segment may only go when the removal of those before it, by an earlier purge perhaps, cannot be
-                // undone by a power loss: the log has no holes.
+                // undone by a power loss: the log has no holes. And a file may only be written over when its old name
+                // cannot come back.
                 disk.sync_dir(&options.dir)?;
+                if let Some(spare) = recycled.take() {
+                    self.shared.spares.add(spare);
+                }
             }
             if !covered {
                 return Ok(());
@@ -177,12 +190,31 @@ impl Log {
             let Some(oldest) = self.shared.segments.lock().pop_front() else {
                 return Ok(());
             };
-            if let Err(error) = disk.remove(&path_of(&options.dir, oldest.first)) {
-                self.shared.segments.lock().push_front(oldest);
-                return Err(error.into());
+            match self.forget(&oldest) {
+                Ok(spare) => recycled = spare,
+                Err(error) => {
+                    self.shared.segments.lock().push_front(oldest);
+                    return Err(error.into());
+                }
             }
             removed = true;
         }
+    }
+
+    /// Takes the name of a segment away from its file; the file is a spare then, or gone.
+    fn forget(&self, segment: &Segment) -> longbow_disk::Result<Option<Spare>> {
+        let Shared { disk, options, .. } = &*self.shared;
+        let path = path_of(&options.dir, segment.first);
+        let bytes = disk.open(&path)?.len()?;
+        if !self.shared.can_recycle(segment, bytes) {
+            return disk.remove(&path).map(|()| None);
+        }
+        let spare = Spare {
+            path: self.shared.spares.new_path(options),
+            bytes,
+        };
+        disk.rename(&path, &spare.path)?;
+        Ok(Some(spare))
     }
 
     /// Reads acknowledged records from index `from` on, in order: as many as fit into `max_bytes` of payload, but at
@@ -219,6 +251,8 @@ impl Log {
         };
         let segment = &segments[position];
         let mut reader = Reader::open(&**disk, &options.dir, segment.first)?;
+        reader.format = segment.format;
+        reader.user = Some(segment.users.clone());
         reader.end = reader.end.min(segment.end);
         reader.offset = segment.near(index);
         Ok(reader)
@@ -233,6 +267,7 @@ impl Log {
     pub fn close(&self) -> Result<()> {
         self.shared.state.lock().closed = true;
         self.shared.work.notify_all();
+        self.shared.spares.close();
         let handles = std::mem::take(&mut *self.threads.lock());
         let own = thread::current().id();
         if handles.iter().any(|handle| handle.thread().id() == own) {

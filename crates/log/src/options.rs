@@ -19,6 +19,20 @@ pub enum SyncMode {
     },
     /// When it was synced. One sync serves all entries that were queued before it began.
     EveryAck,
+    /// When it was handed to the operating system, which writes it to the disk when it likes: nothing is synced but at
+    /// [`Log::close`](crate::Log::close), and a power loss may take any amount. For data that can be had again.
+    Never,
+}
+
+/// How an entry is synced in [`SyncMode::EveryAck`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SyncMethod {
+    /// A write, then `fdatasync`.
+    #[default]
+    Fdatasync,
+    /// One write that returns when it is on the disk (`RWF_DSYNC`): a system call less, and on disks with FUA no flush of
+    /// the whole cache. Which is faster depends on the disk; `longbow bench log` tells.
+    Dsync,
 }
 
 /// How a log is kept. [`Options::new`] gives the defaults.
@@ -31,6 +45,14 @@ pub struct Options {
     pub segment_size: u64,
     /// When an entry is acknowledged. Default: in the background, at most 256 MiB and one second behind.
     pub sync: SyncMode,
+    /// How it is synced in [`SyncMode::EveryAck`]. Default: `fdatasync`.
+    pub sync_method: SyncMethod,
+    /// How many segments are written full of zeros ahead of their use. Default 1. Purged segments count for this too.
+    pub prepared_segments: usize,
+    /// The most bytes of files that are kept for later segments. Default 512 MiB.
+    pub spare_bytes: u64,
+    /// Called once by the thread that prepares segments: may lower its priority. Default: nothing.
+    pub low_priority: Arc<dyn Fn() + Send + Sync>,
     /// How long the writer waits for a full batch once something is queued. Default zero: what queues while a batch is
     /// on its way is the next batch, which adapts to the disk by itself.
     pub linger: Duration,
@@ -56,6 +78,10 @@ impl Options {
                 max_unsynced_bytes: 256 << 20,
                 max_unsynced_age: Duration::from_secs(1),
             },
+            sync_method: SyncMethod::default(),
+            prepared_segments: 1,
+            spare_bytes: 512 << 20,
+            low_priority: Arc::new(|| ()),
             linger: Duration::ZERO,
             max_batch_bytes: 32 << 20,
             max_batch_entries: 16_384,
@@ -77,6 +103,9 @@ impl fmt::Debug for Options {
             .field("dir", &self.dir)
             .field("segment_size", &self.segment_size)
             .field("sync", &self.sync)
+            .field("sync_method", &self.sync_method)
+            .field("prepared_segments", &self.prepared_segments)
+            .field("spare_bytes", &self.spare_bytes)
             .field("linger", &self.linger)
             .field("max_batch_bytes", &self.max_batch_bytes)
             .field("max_batch_entries", &self.max_batch_entries)

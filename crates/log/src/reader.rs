@@ -1,11 +1,12 @@
 //! Walking over the frames of one segment.
 
-use crate::frame::{ALIGNMENT, HEADER_BYTES, Header};
-use crate::segment::{EMPTY_SEGMENT, check_header, path_of};
+use crate::frame::{ALIGNMENT, Format, Header};
+use crate::segment::{EMPTY_SEGMENT, SegmentHeader, check_header, path_of};
 use crate::{Error, Flaw, Record, Result};
 use bytes::Bytes;
 use longbow_disk::{Disk, File};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How much is read at once, in bytes.
 const WINDOW: u64 = 1 << 20;
@@ -14,7 +15,7 @@ const WINDOW: u64 = 1 << 20;
 pub(crate) enum Step {
     /// A sound frame; the reader has moved behind it.
     Frame { header: Header, payload: Bytes },
-    /// The end of the segment.
+    /// The end of what was written: that of the file, or zeros.
     End,
     /// A broken frame; the reader has not moved.
     Bad(Flaw),
@@ -28,6 +29,11 @@ pub(crate) struct Reader {
     pub(crate) end: u64,
     /// The place of the next frame.
     pub(crate) offset: u64,
+    pub(crate) format: Format,
+    /// What the next frame names as the checksum before it, where that is known.
+    pub(crate) link: Option<u32>,
+    /// Held so that the file is not written over meanwhile.
+    pub(crate) user: Option<Arc<()>>,
     window: Bytes,
     window_at: u64,
 }
@@ -43,6 +49,9 @@ impl Reader {
             file,
             end,
             offset: 0,
+            format: Format::One,
+            link: None,
+            user: None,
             window: Bytes::new(),
             window_at: 0,
         })
@@ -66,19 +75,16 @@ impl Reader {
         Ok(self.window.slice(start..stop))
     }
 
-    /// Checks the segment's header and moves behind it.
-    pub(crate) fn enter(&mut self, first: u64) -> Result<std::result::Result<(), Flaw>> {
+    /// Checks the segment's header and moves behind it. Without that, or `format` set, no frame can be read.
+    pub(crate) fn enter(&mut self, first: u64) -> Result<std::result::Result<SegmentHeader, Flaw>> {
         let bytes = self.bytes(0, EMPTY_SEGMENT)?;
         let checked = check_header(&self.path, &bytes, first)?;
-        if checked.is_ok() {
-            self.offset = EMPTY_SEGMENT;
+        if let Ok(header) = checked {
+            self.offset = header.begin;
+            self.format = header.format;
+            self.link = header.link;
         }
         Ok(checked)
-    }
-
-    fn header(&mut self, offset: u64) -> Result<Option<Header>> {
-        let bytes = self.bytes(offset, HEADER_BYTES as u64)?;
-        Ok(bytes.first_chunk().and_then(Header::decode))
     }
 
     /// Reads the frame at the reader's place and moves behind it if it is sound.
@@ -86,19 +92,31 @@ impl Reader {
         if self.offset >= self.end {
             return Ok(Step::End);
         }
-        if self.end - self.offset < HEADER_BYTES as u64 {
-            return Ok(Step::Bad(Flaw::CutShort));
-        }
-        let Some(header) = self.header(self.offset)? else {
-            return Ok(Step::Bad(Flaw::Header));
+        let header_bytes = self.format.header_bytes();
+        let bytes = self.bytes(self.offset, header_bytes)?;
+        let Some((header, crc)) = self.format.decode(&bytes) else {
+            // Nothing was ever written from here on, or the last write ended with zeros.
+            let ended = self.format != Format::One && bytes.iter().all(|byte| *byte == 0);
+            let short = (bytes.len() as u64) < header_bytes;
+            return Ok(match (ended, short) {
+                (true, _) => Step::End,
+                (false, true) => Step::Bad(Flaw::CutShort),
+                (false, false) => Step::Bad(Flaw::Header),
+            });
         };
-        let rest = header.frame_bytes() - HEADER_BYTES as u64;
-        let mut payload = self.bytes(self.offset + HEADER_BYTES as u64, rest)?;
+        if self.link.is_some_and(|link| link != header.previous) {
+            return Ok(Step::Bad(Flaw::Chain));
+        }
+        let mut payload = self.bytes(self.offset + header_bytes, header.body_bytes())?;
         if let Err(flaw) = header.check_payload(&payload) {
             return Ok(Step::Bad(flaw));
         }
         payload.truncate(header.len as usize);
-        self.offset += header.frame_bytes();
+        self.offset += self.format.frame_bytes(&header);
+        self.link = match self.format {
+            Format::One => None,
+            Format::Two(_) => Some(crc),
+        };
         Ok(Step::Frame { header, payload })
     }
 
@@ -112,22 +130,50 @@ impl Reader {
         }
     }
 
-    /// From the reader's place to the end, sound frames or not, the highest index that a header says was durable.
-    /// A sound header is believed for its length, so that payloads are not searched for what looks like frames.
-    pub(crate) fn highest_claim(&mut self) -> Result<u64> {
-        let mut highest = 0;
+    /// From the reader's place to the end, sound frames or not, the highest index that a header says was durable; `None`
+    /// if there is no header. A sound header is believed for its length, so that payloads are not searched for what
+    /// looks like frames.
+    pub(crate) fn highest_claim(&mut self) -> Result<Option<u64>> {
+        let mut highest = None;
+        let header_bytes = self.format.header_bytes();
         let mut offset = self.offset.next_multiple_of(ALIGNMENT);
-        while offset < self.end && self.end - offset >= HEADER_BYTES as u64 {
-            match self.header(offset)? {
-                Some(header) => {
-                    highest = highest.max(header.durable);
-                    offset += header.frame_bytes();
+        while offset < self.end && self.end - offset >= header_bytes {
+            let bytes = self.bytes(offset, WINDOW)?;
+            let places = (bytes.len() as u64).saturating_sub(header_bytes - ALIGNMENT) / ALIGNMENT;
+            let found = (0..places * ALIGNMENT)
+                .step_by(ALIGNMENT as usize)
+                .find_map(|at| Some((at, self.format.decode(&bytes[at as usize..])?.0)));
+            match found {
+                Some((at, header)) => {
+                    highest = highest.max(Some(header.durable));
+                    offset += at + self.format.frame_bytes(&header);
                 }
-                None => offset += ALIGNMENT,
+                // The file was cut while it was read.
+                None if places == 0 => break,
+                None => offset += places * ALIGNMENT,
             }
         }
         Ok(highest)
     }
+}
+
+/// [`Reader::highest_claim`] for a segment with this first index whose header has a flaw. Its version is not known then,
+/// and where the header names another index its frames may be under that one.
+pub(crate) fn highest_claim_despite(
+    flaw: Flaw,
+    reader: &mut Reader,
+    first: u64,
+) -> Result<Option<u64>> {
+    let mut formats = vec![Format::Two(first), Format::One];
+    if let Flaw::SegmentBegins { found } = flaw {
+        formats.push(Format::Two(found));
+    }
+    let mut highest = None;
+    for format in formats {
+        reader.format = format;
+        highest = highest.max(reader.highest_claim()?);
+    }
+    Ok(highest)
 }
 
 /// The record in a sound frame.
@@ -136,6 +182,7 @@ pub(crate) fn record(header: &Header, payload: Bytes) -> Record {
         index: header.index,
         term: header.term,
         shard: header.shard,
+        shard_index: header.shard_index,
         kind: header.kind,
         timestamp_us: header.timestamp_us,
         payload,

@@ -1,11 +1,13 @@
 //! Opening a log: reading what is there, cutting a torn tail, going on behind it.
 
+use crate::claim;
 use crate::damage::Break;
+use crate::frame::Format;
 use crate::reader::{Reader, Step, record};
-use crate::segment::{Segment, encode_header, parse_name, path_of};
+use crate::segment::{Segment, SegmentHeader, parse_name, parse_spare_name, path_of};
+use crate::spares::{Spares, begin_segment};
 use crate::{Error, Flaw, Options, Record, ReplayError, Result};
 use longbow_disk::{Disk, File};
-use std::io::IoSlice;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -35,6 +37,9 @@ pub(crate) struct Opened {
     pub(crate) last_timestamp: u64,
     /// Whether nothing follows the last mark.
     pub(crate) marked: bool,
+    /// The checksum of the last header of the log.
+    pub(crate) link: u32,
+    pub(crate) spares: Spares,
 }
 
 /// The walk over all segments.
@@ -48,26 +53,37 @@ struct Scan<'a, 'b> {
     next: u64,
     /// The highest index that a sound frame says was durable.
     claimed: u64,
+    /// The same by the claim of the last close, if that is behind what the caller has.
+    promised: u64,
     replayed: u64,
     last_timestamp: u64,
     marked: bool,
+    /// The checksum of the last header; `None` before the first segment, and behind one of version 1.
+    link: Option<u32>,
 }
 
 impl Scan<'_, '_> {
-    /// Reads one segment; answers where it breaks, if it does.
-    fn segment(&mut self, first: u64) -> Result<Option<(u64, Flaw)>> {
+    /// Reads one segment, behind which the segment begins that has `follows` as its first index; answers where it
+    /// breaks, if it does.
+    fn segment(&mut self, first: u64, follows: Option<u64>) -> Result<Option<(u64, Flaw)>> {
         let mut reader = Reader::open(self.disk, &self.options.dir, first)?;
         if first != self.next {
             return Ok(Some((0, Flaw::SegmentBegins { found: first })));
         }
-        if let Err(flaw) = reader.enter(first)? {
-            return Ok(Some((0, flaw)));
-        }
-        self.segments.push(Segment::new(first));
+        let header = match reader.enter(first)? {
+            Ok(header) if self.continues(&header) => header,
+            Ok(_) => return Ok(Some((0, Flaw::Chain))),
+            Err(flaw) => return Ok(Some((0, flaw))),
+        };
+        self.link = header.link;
+        self.segments.push(Segment::new(first, &header));
         loop {
             let offset = reader.offset;
             match reader.step()? {
-                Step::End => return Ok(None),
+                // Behind the last frame of a segment there may be zeros, or what earlier lives of the file left. That no
+                // frame was lost there is checked where the next segment names the last one.
+                Step::End | Step::Bad(_) if follows == Some(self.next) => return Ok(None),
+                Step::End => return self.check_end(&mut reader),
                 Step::Bad(flaw) => return Ok(Some((offset, flaw))),
                 Step::Frame { header, payload } => {
                     let expected = if header.mark {
@@ -80,10 +96,11 @@ impl Scan<'_, '_> {
                         return Ok(Some((offset, Flaw::Index { found })));
                     }
                     if let Some(segment) = self.segments.last_mut() {
-                        segment.push(self.next, header.frame_bytes());
+                        segment.push(self.next, reader.offset - offset);
                     }
                     self.claimed = self.claimed.max(header.durable);
                     self.marked = header.mark;
+                    self.link = reader.link;
                     if !header.mark {
                         self.next += 1;
                         self.last_timestamp = self.last_timestamp.max(header.timestamp_us);
@@ -92,6 +109,21 @@ impl Scan<'_, '_> {
                 }
             }
         }
+    }
+
+    /// Whether a segment names the last frame that was read; one that cannot know it does not.
+    fn continues(&self, header: &SegmentHeader) -> bool {
+        match (self.link, header.previous) {
+            (Some(link), previous) => header.format == Format::One || link == previous,
+            (None, _) => true,
+        }
+    }
+
+    /// Looks for frames behind the zeros that end the log: they are from writes that a power loss tore, or the zeros are
+    /// damage.
+    fn check_end(&self, reader: &mut Reader) -> Result<Option<(u64, Flaw)>> {
+        let offset = reader.offset;
+        Ok(reader.highest_claim()?.map(|_| (offset, Flaw::Header)))
     }
 
     fn hand_over(&mut self, record: Record) -> Result<()> {
@@ -108,17 +140,31 @@ impl Scan<'_, '_> {
 
     fn all(&mut self, firsts: &[u64]) -> Result<Option<Break>> {
         for (position, first) in firsts.iter().enumerate() {
-            if let Some((offset, flaw)) = self.segment(*first)? {
+            let follows = firsts.get(position + 1).copied();
+            if let Some((offset, flaw)) = self.segment(*first, follows)? {
                 return Ok(Some(Break {
                     file: path_of(&self.options.dir, *first),
                     offset,
                     expected: self.next,
                     flaw,
+                    claimed: self.promised,
                     position,
                 }));
             }
         }
-        Ok(None)
+        // A log that ends soundly may still have lost its end.
+        let lost = self.promised >= self.next.max(self.after.saturating_add(1));
+        Ok(lost.then(|| Break {
+            file: path_of(
+                &self.options.dir,
+                firsts.last().copied().unwrap_or(self.next),
+            ),
+            offset: self.segments.last().map_or(0, |segment| segment.end),
+            expected: self.next,
+            flaw: Flaw::CutShort,
+            claimed: self.promised,
+            position: firsts.len().saturating_sub(1),
+        }))
     }
 
     /// Makes every record durable that may not be: those of a process that was killed are perhaps only in memory.
@@ -131,6 +177,32 @@ impl Scan<'_, '_> {
             }
         }
         Ok(self.disk.sync_dir(&self.options.dir)?)
+    }
+
+    /// The last segment if it can be appended to, else a new one. Everything before the end is durable then.
+    fn file_to_append_to(&mut self, spares: &Spares) -> Result<Arc<dyn File>> {
+        if !self.segments.is_empty() {
+            self.sync()?;
+        }
+        if let Some(last) = self.segments.last() {
+            let path = path_of(&self.options.dir, last.first);
+            if last.format != Format::One {
+                return Ok(Arc::from(self.disk.open(&path)?));
+            }
+            if last.first == self.next {
+                // Without a record it would keep its name from the one that is to come.
+                remove_segment(self.disk, self.options, last.first)?;
+                self.segments.pop();
+            }
+        }
+        let previous = self.link.unwrap_or_default();
+        let begun = begin_segment(self.disk, self.options, spares, self.next, previous)?;
+        begun.file.sync_data()?;
+        self.disk.sync_dir(&self.options.dir)?;
+        self.link = Some(begun.link);
+        self.marked = self.segments.is_empty();
+        self.segments.push(begun.segment);
+        Ok(begun.file)
     }
 
     /// Removes every segment, oldest first.
@@ -148,30 +220,20 @@ pub(crate) fn remove_segment(disk: &dyn Disk, options: &Options, first: u64) -> 
     Ok(disk.sync_dir(&options.dir)?)
 }
 
-/// Creates the segment that begins at `first`. Neither its contents nor its name are synced yet.
-pub(crate) fn create_segment(
-    disk: &dyn Disk,
-    options: &Options,
-    first: u64,
-) -> longbow_disk::Result<Box<dyn File>> {
-    let file = disk.create(&path_of(&options.dir, first))?;
-    file.append_vectored(&[IoSlice::new(&encode_header(first))])?;
-    Ok(file)
-}
-
-/// The first indexes of the segments in the folder, ascending.
-fn list_segments(disk: &dyn Disk, options: &Options) -> Result<Vec<u64>> {
+/// The first indexes of the segments among the names of the folder, ascending.
+fn segments_among(names: &[String], options: &Options) -> Vec<u64> {
     let mut firsts = Vec::new();
-    for name in disk.list(&options.dir)? {
-        match parse_name(&name) {
+    for name in names {
+        match parse_name(name) {
             Some(first) => firsts.push(first),
+            None if parse_spare_name(name).is_some() || name == claim::NAME => {}
             None => {
                 tracing::warn!(dir = %options.dir.display(), name, "not a log segment, ignored")
             }
         }
     }
     firsts.sort_unstable();
-    Ok(firsts)
+    firsts
 }
 
 /// Opens the log in the folder; see [`Log::open`](crate::Log::open).
@@ -182,7 +244,8 @@ pub(crate) fn recover(
     replay: &mut Replay<'_>,
 ) -> Result<Opened> {
     disk.create_dir_all(&options.dir)?;
-    let firsts = list_segments(disk, options)?;
+    let names = disk.list(&options.dir)?;
+    let firsts = segments_among(&names, options);
     let behind = after.saturating_add(1);
     let first = firsts.first().copied().unwrap_or(behind);
     if first > behind {
@@ -196,9 +259,11 @@ pub(crate) fn recover(
         segments: Vec::new(),
         next: first,
         claimed: 0,
+        promised: claim::read(disk, &options.dir)?,
         replayed: 0,
         last_timestamp: 0,
         marked: true,
+        link: None,
     };
     let mut cut_bytes = 0;
     let broken = scan.all(&firsts)?;
@@ -215,18 +280,10 @@ pub(crate) fn recover(
         // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.
         scan.forget_all()?;
         scan.next = behind;
+        scan.link = None;
     }
-    let file = if let Some(last) = scan.segments.last() {
-        scan.sync()?;
-        disk.open(&path_of(&options.dir, last.first))?
-    } else {
-        let file = create_segment(disk, options, scan.next)?;
-        file.sync_data()?;
-        disk.sync_dir(&options.dir)?;
-        scan.segments.push(Segment::new(scan.next));
-        scan.marked = true;
-        file
-    };
+    let spares = Spares::find(disk, options, &names, scan.next)?;
+    let file = scan.file_to_append_to(&spares)?;
     Ok(Opened {
         recovery: Recovery {
             first_index: scan.segments[0].first,
@@ -236,8 +293,10 @@ pub(crate) fn recover(
             cut_at: broken.map(|b| (b.file, b.offset)),
         },
         segments: scan.segments,
-        file: Arc::from(file),
+        file,
         last_timestamp: scan.last_timestamp,
         marked: scan.marked,
+        link: scan.link.unwrap_or_default(),
+        spares,
     })
 }

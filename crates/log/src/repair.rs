@@ -1,6 +1,5 @@
 //! Cutting a damaged log where it breaks, so that it can be opened again. Nothing is destroyed: what is cut is kept.
 
-use crate::frame::Seed;
 use crate::segment::{encode_header, path_of};
 use crate::verify::{Damage, Found, Walk, judge, segments};
 use crate::{Error, Result};
@@ -89,7 +88,7 @@ impl Cut {
                 self.broken = Some(segment.first);
                 self.bytes += segment.bytes.saturating_sub(damage.offset);
             } else {
-                behind.push((!segment.entered, segment.claimed, segment.first));
+                behind.push((segment.claimed, segment.first));
                 self.files.push(path_of(&self.dir, segment.first));
                 self.bytes += segment.bytes;
             }
@@ -97,7 +96,7 @@ impl Cut {
         // The one that vouches most goes last: as long as it is there, no start takes the damage for a torn tail and
         // removes what was not yet carried away.
         behind.sort_unstable();
-        self.behind = behind.into_iter().map(|(_, _, first)| first).collect();
+        self.behind = behind.into_iter().map(|(_, first)| first).collect();
         self.damage = Some(damage.clone());
     }
 
@@ -141,7 +140,7 @@ impl Cut {
     fn trim(&self, disk: &dyn Disk, first: u64, offset: u64) -> Result<()> {
         let path = path_of(&self.dir, first);
         if offset == 0 {
-            let (header, _) = encode_header(Seed { first, life: 1 }, 0);
+            let (header, _) = encode_header(first, 0);
             return Ok(disk.write_atomic(&path, &header)?);
         }
         let file = disk.open(&path)?;

@@ -3,54 +3,95 @@
 //! A segment is named by its first index in 20 digits, so that the names sort as the log runs. It begins with:
 //!
 //! ```text
-//!   0            8           12         16            24
-//!   +------------+-----------+----------+-------------+--------+--------+----
-//!   | "LBLOG\0\0\0" | version u32 | crc u32 | first index u64 | frame  | frame  | ...
-//!   +------------+-----------+----------+-------------+--------+--------+----
+//!   0              8             12        16                24             28        32
+//!   +--------------+-------------+---------+-----------------+--------------+---------+-------+-------+----
+//!   |"LBLOG\0\0\0" | version u32 | crc u32 | first index u64 | previous u32 | crc u32 | frame | frame | ...
+//!   +--------------+-------------+---------+-----------------+--------------+---------+-------+-------+----
 //! ```
 //!
-//! The CRC-32C covers magic, version and first index. These 24 bytes keep their shape in every version, so that an older
-//! program can tell "newer" from "damaged".
+//! The first CRC-32C covers magic, version and first index. These 24 bytes keep their shape in every version, so that an
+//! older program can tell "newer" from "damaged"; version 1 has nothing else before its first frame. The second covers
+//! bytes 0 to 28. `previous` is the checksum of the last frame header of the segment before, 0 if there is none or it
+//! is of version 1.
+//!
+//! A purged segment is kept, by a name that ends in `.spare`, and becomes a segment again: a sync finds its blocks
+//! allocated then and changes no metadata. What its earlier lives left behind the last frame is no frame of this one,
+//! because a frame's checksum covers the first index of its segment: a spare serves only if that of its last life is
+//! smaller than any that is still to come.
 
+use crate::frame::{Format, u32_at, u64_at};
 use crate::{Error, Flaw, Result};
-use crc_fast::{CrcAlgorithm, Digest};
+use bytes::Bytes;
+use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Bytes before the first frame.
-pub(crate) const SEGMENT_HEADER_BYTES: usize = 24;
+pub(crate) const SEGMENT_HEADER_BYTES: usize = 32;
+
+/// The same in version 1, and what has the same shape in all versions.
+const COMMON_HEADER_BYTES: usize = 24;
 
 /// The length of a segment without frames.
 pub(crate) const EMPTY_SEGMENT: u64 = SEGMENT_HEADER_BYTES as u64;
 
 /// The format that this program writes, and the newest that it reads.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"LBLOG\0\0\0";
 const NAME_DIGITS: usize = 20;
 const NAME_SUFFIX: &str = ".log";
+const SPARE_SUFFIX: &str = ".spare";
 
 /// The distance in bytes between the places that a segment remembers, so that a reader begins near what it looks for.
 const WAYPOINT_DISTANCE: u64 = 256 << 10;
 
+/// What a segment's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentHeader {
+    pub(crate) format: Format,
+    /// Where the first frame begins.
+    pub(crate) begin: u64,
+    /// What the first frame names as the checksum before it; `None` in version 1.
+    pub(crate) link: Option<u32>,
+    /// The checksum of the last frame header of the segment before; 0 for unknown.
+    pub(crate) previous: u32,
+}
+
 /// What is known of a segment file while the log is open.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Segment {
     /// The index of its first record, present or to come.
     pub(crate) first: u64,
     /// Where its sound frames end, in bytes.
     pub(crate) end: u64,
+    pub(crate) format: Format,
+    begin: u64,
     /// Indexes and the offsets at which their frames begin, ascending, some distance apart.
     waypoints: Vec<(u64, u64)>,
+    /// Maps of the file, slices of which may be with others.
+    pub(crate) maps: Vec<Bytes>,
+    /// A clone is with everyone who reads the file.
+    pub(crate) users: Arc<()>,
 }
 
 impl Segment {
     /// A segment without frames.
-    pub(crate) fn new(first: u64) -> Segment {
+    pub(crate) fn new(first: u64, header: &SegmentHeader) -> Segment {
         Segment {
             first,
-            end: EMPTY_SEGMENT,
+            end: header.begin,
+            format: header.format,
+            begin: header.begin,
             waypoints: Vec::new(),
+            maps: Vec::new(),
+            users: Arc::new(()),
         }
+    }
+
+    /// Whether nobody reads the file or holds a slice of it any more.
+    pub(crate) fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.users) == 1 && self.maps.iter().all(Bytes::is_unique)
     }
 
     /// Notes that the frame of `index`, or of a mark behind it, begins at `end` and is so many bytes long.
@@ -67,7 +108,7 @@ impl Segment {
         let after = self.waypoints.partition_point(|(i, _)| *i < index);
         match after.checked_sub(1) {
             Some(before) => self.waypoints[before].1,
-            None => EMPTY_SEGMENT,
+            None => self.begin,
         }
     }
 }
@@ -77,14 +118,28 @@ pub(crate) fn path_of(dir: &Path, first: u64) -> PathBuf {
     dir.join(format!("{first:0NAME_DIGITS$}{NAME_SUFFIX}"))
 }
 
+/// The path of the spare file of that number.
+pub(crate) fn spare_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("{number:0NAME_DIGITS$}{SPARE_SUFFIX}"))
+}
+
 /// The first index that a file name stands for, if it is the name of a segment.
 pub(crate) fn parse_name(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(NAME_SUFFIX)?;
+    parse_digits(name, NAME_SUFFIX)
+}
+
+/// The number of a spare file, if it is the name of one.
+pub(crate) fn parse_spare_name(name: &str) -> Option<u64> {
+    parse_digits(name, SPARE_SUFFIX)
+}
+
+fn parse_digits(name: &str, suffix: &str) -> Option<u64> {
+    let digits = name.strip_suffix(suffix)?;
     let plain = digits.len() == NAME_DIGITS && digits.bytes().all(|b| b.is_ascii_digit());
     plain.then(|| digits.parse().ok()).flatten()
 }
 
-fn header_crc(version: u32, first: u64) -> u32 {
+fn common_crc(version: u32, first: u64) -> u32 {
     let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
     digest.update(&MAGIC);
     digest.update(&version.to_le_bytes());
@@ -92,35 +147,32 @@ fn header_crc(version: u32, first: u64) -> u32 {
     digest.finalize() as u32
 }
 
-/// The header of the segment that begins at `first`.
-pub(crate) fn encode_header(first: u64) -> [u8; SEGMENT_HEADER_BYTES] {
+/// The header of the segment that begins at `first`, and what its first frame names as the checksum before it.
+pub(crate) fn encode_header(first: u64, previous: u32) -> ([u8; SEGMENT_HEADER_BYTES], u32) {
     let mut bytes = [0; SEGMENT_HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    bytes[12..16].copy_from_slice(&header_crc(VERSION, first).to_le_bytes());
+    bytes[12..16].copy_from_slice(&common_crc(VERSION, first).to_le_bytes());
     bytes[16..24].copy_from_slice(&first.to_le_bytes());
-    bytes
+    bytes[24..28].copy_from_slice(&previous.to_le_bytes());
+    let crc = crc32_iscsi(&bytes[..28]);
+    bytes[28..].copy_from_slice(&crc.to_le_bytes());
+    (bytes, crc)
 }
 
-/// Checks the header of `file`, whose name says that it begins at `first`. The outer error is a segment of a newer
+/// The header at the front of `file`, whose name says that it begins at `first`. The outer error is a segment of a newer
 /// version, the inner one is damage.
 pub(crate) fn check_header(
     file: &Path,
     bytes: &[u8],
     first: u64,
-) -> Result<std::result::Result<(), Flaw>> {
-    let Some(bytes) = bytes.first_chunk::<SEGMENT_HEADER_BYTES>() else {
+) -> Result<std::result::Result<SegmentHeader, Flaw>> {
+    let Some(common) = bytes.first_chunk::<COMMON_HEADER_BYTES>() else {
         return Ok(Err(Flaw::SegmentHeader));
     };
-    let mut word = [0; 4];
-    word.copy_from_slice(&bytes[8..12]);
-    let version = u32::from_le_bytes(word);
-    word.copy_from_slice(&bytes[12..16]);
-    let crc = u32::from_le_bytes(word);
-    let mut long = [0; 8];
-    long.copy_from_slice(&bytes[16..24]);
-    let found = u64::from_le_bytes(long);
-    if bytes[..8] != MAGIC || crc != header_crc(version, found) || version == 0 {
+    let version = u32_at(common, 8);
+    let found = u64_at(common, 16);
+    if common[..8] != MAGIC || u32_at(common, 12) != common_crc(version, found) || version == 0 {
         return Ok(Err(Flaw::SegmentHeader));
     }
     if version > VERSION {
@@ -133,7 +185,37 @@ pub(crate) fn check_header(
     if found != first {
         return Ok(Err(Flaw::SegmentBegins { found }));
     }
-    Ok(Ok(()))
+    if version == 1 {
+        return Ok(Ok(SegmentHeader {
+            format: Format::One,
+            begin: COMMON_HEADER_BYTES as u64,
+            link: None,
+            previous: 0,
+        }));
+    }
+    Ok(rest_of_header(bytes, first).ok_or(Flaw::SegmentHeader))
+}
+
+/// What version 2 adds to the common part.
+fn rest_of_header(bytes: &[u8], first: u64) -> Option<SegmentHeader> {
+    let bytes = bytes.first_chunk::<SEGMENT_HEADER_BYTES>()?;
+    let crc = u32_at(bytes, 28);
+    (crc == crc32_iscsi(&bytes[..28])).then(|| SegmentHeader {
+        format: Format::Two(first),
+        begin: EMPTY_SEGMENT,
+        link: Some(crc),
+        previous: u32_at(bytes, 24),
+    })
+}
+
+/// The first index that a spare file with this beginning had when it was a segment: 0 if it never was, `None` if the
+/// bytes make no sense.
+pub(crate) fn spare_first(bytes: &[u8; SEGMENT_HEADER_BYTES]) -> Option<u64> {
+    if bytes == &[0; SEGMENT_HEADER_BYTES] {
+        return Some(0);
+    }
+    let first = u64_at(bytes, 16);
+    rest_of_header(bytes, first).and((bytes[..8] == MAGIC).then_some(first))
 }
 
 #[cfg(test)]
@@ -161,23 +243,31 @@ mod tests {
     #[test]
     fn a_newer_version_is_told_from_damage() {
         let file = Path::new("f");
-        let mut bytes = encode_header(7);
-        assert_eq!(check_header(file, &bytes, 7).unwrap(), Ok(()));
+        let (mut bytes, crc) = encode_header(7, 9);
+        let header = SegmentHeader {
+            format: Format::Two(7),
+            begin: 32,
+            link: Some(crc),
+            previous: 9,
+        };
+        assert_eq!(check_header(file, &bytes, 7).unwrap(), Ok(header));
+        assert_eq!(spare_first(&bytes), Some(7));
+        assert_eq!(spare_first(&[0; SEGMENT_HEADER_BYTES]), Some(0));
         let wrong = check_header(file, &bytes, 8).unwrap();
         assert_eq!(wrong, Err(Flaw::SegmentBegins { found: 7 }));
-        bytes[8] = 2;
+        bytes[8] = 3;
         assert_eq!(
             check_header(file, &bytes, 7).unwrap(),
             Err(Flaw::SegmentHeader)
         );
-        bytes[12..16].copy_from_slice(&header_crc(2, 7).to_le_bytes());
+        bytes[12..16].copy_from_slice(&common_crc(3, 7).to_le_bytes());
         let newer = check_header(file, &bytes, 7).unwrap_err();
         assert!(
             matches!(
                 newer,
                 Error::Newer {
-                    found: 2,
-                    known: 1,
+                    found: 3,
+                    known: 2,
                     ..
                 }
             ),
@@ -187,32 +277,37 @@ mod tests {
 
     #[test]
     fn waypoints_lead_to_a_frame_at_or_before_the_index() {
-        let mut segment = Segment::new(10);
+        let (bytes, _) = encode_header(10, 0);
+        let header = check_header(Path::new("f"), &bytes, 10).unwrap().unwrap();
+        let mut segment = Segment::new(10, &header);
         for index in 10..1010 {
             segment.push(index, 4096);
         }
         for index in 10..1010 {
-            let offset = 24 + (index - 10) * 4096;
+            let offset = 32 + (index - 10) * 4096;
             let near = segment.near(index);
             assert!(near <= offset && offset - near <= WAYPOINT_DISTANCE + 4096);
-            assert_eq!((near - 24) % 4096, 0);
+            assert_eq!((near - 32) % 4096, 0);
         }
     }
 
     proptest! {
         #[test]
         fn random_bytes_are_no_segment_header(bytes: Vec<u8>, first: u64) {
-            if let Ok(Ok(())) = check_header(Path::new("f"), &bytes, first) {
-                prop_assert_eq!(&bytes[..24], &encode_header(first)[..]);
+            let checked = check_header(Path::new("f"), &bytes, first);
+            prop_assert!(!matches!(checked, Ok(Ok(_))));
+            if let Some(bytes) = bytes.first_chunk() {
+                prop_assert!(spare_first(bytes).is_none() || bytes == &[0; SEGMENT_HEADER_BYTES]);
             }
         }
 
         #[test]
-        fn a_changed_segment_header_is_refused(first: u64, at in 0..24usize, bit in 0..8u8) {
-            let mut bytes = encode_header(first);
+        fn a_changed_segment_header_is_refused(first: u64, at in 0..32usize, bit in 0..8u8) {
+            let (mut bytes, _) = encode_header(first, 77);
             bytes[at] ^= 1 << bit;
             let checked = check_header(Path::new("f"), &bytes, first);
-            prop_assert!(!matches!(checked, Ok(Ok(()))));
+            prop_assert!(!matches!(checked, Ok(Ok(_))));
+            prop_assert_eq!(spare_first(&bytes), None);
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::entry::{Ack, Done, Entry, checked_len};
 use crate::frame::{Header, payload_crc};
 use crate::segment::Segment;
+use crate::spares::Spares;
 use crate::{Error, Options, Result, SyncMode};
 use bytes::Bytes;
 use longbow_disk::{Disk, File};
@@ -14,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// An entry on its way to the disk.
 pub(crate) struct Pending {
-    /// Complete but for the index, which is given when it is queued, and `durable`, filled in when it is written.
+    /// Complete but for the index, which is given when it is queued, and `durable` and `previous`, filled in when it is
+    /// written.
     pub(crate) header: Header,
     pub(crate) payload: Vec<Bytes>,
     pub(crate) done: Done,
@@ -34,12 +36,11 @@ impl Pending {
             len,
             payload_crc: payload_crc(&entry.payload),
             shard: entry.shard,
-            index: 0,
-            durable: 0,
             timestamp_us,
             term: entry.term,
+            shard_index: entry.shard_index,
             kind: entry.kind,
-            mark: false,
+            ..Header::default()
         };
         let payload = entry.payload;
         Ok(Pending {
@@ -124,7 +125,7 @@ impl State {
     pub(crate) fn readable(&self, mode: SyncMode) -> u64 {
         match mode {
             SyncMode::EveryAck => self.durable,
-            SyncMode::Background { .. } => self.written,
+            SyncMode::Background { .. } | SyncMode::Never => self.written,
         }
     }
 
@@ -148,6 +149,7 @@ pub(crate) struct Shared {
     pub(crate) progress: Condvar,
     /// Never held together with `state`.
     pub(crate) segments: Mutex<VecDeque<Segment>>,
+    pub(crate) spares: Spares,
 }
 
 impl Shared {

@@ -1,9 +1,10 @@
 //! Making written bytes durable.
 
+use crate::segment::path_of;
 use crate::state::Shared;
 use std::mem;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 impl Shared {
     /// Syncs everything that was written when it was called, and notes that it is durable.
@@ -25,8 +26,12 @@ impl Shared {
         if dir {
             self.disk.sync_dir(&self.options.dir)?;
         }
-        let took = started.elapsed();
+        self.note_durable(target, bytes, started.elapsed());
+        Ok(())
+    }
 
+    /// Notes that everything up to `target`, of which `bytes` were not synced before, is durable now.
+    pub(crate) fn note_durable(&self, target: u64, bytes: u64, took: Duration) {
         let mut state = self.state.lock();
         state.durable = target;
         state.unsynced_bytes -= bytes;
@@ -34,6 +39,24 @@ impl Shared {
         drop(state);
         self.progress.notify_all();
         self.options.observer.synced(took, bytes);
+    }
+
+    /// Syncs every segment and their names, for a log that never did.
+    pub(crate) fn sync_all_segments(&self) -> longbow_disk::Result<()> {
+        let started = Instant::now();
+        let firsts: Vec<u64> = self.segments.lock().iter().map(|s| s.first).collect();
+        for first in firsts {
+            let path = path_of(&self.options.dir, first);
+            // Perhaps purged meanwhile, and then of no interest.
+            if self.disk.exists(&path)? {
+                self.disk.open(&path)?.sync_data()?;
+            }
+        }
+        self.disk.sync_dir(&self.options.dir)?;
+        let state = self.state.lock();
+        let (target, bytes) = (state.written, state.unsynced_bytes);
+        drop(state);
+        self.note_durable(target, bytes, started.elapsed());
         Ok(())
     }
 

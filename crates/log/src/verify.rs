@@ -1,7 +1,7 @@
 //! Looking over a log that nobody has open: all of its damage, not only the first. Nothing is changed.
 
 use crate::frame::Format;
-use crate::reader::{Reader, Step, record};
+use crate::reader::{Reader, Step, highest_claim_despite, record};
 use crate::segment::{SegmentHeader, parse_name, path_of};
 use crate::{Error, Flaw, Record, Result};
 use longbow_disk::Disk;
@@ -134,8 +134,6 @@ pub(crate) struct Found {
     next: u64,
     /// Its length.
     pub(crate) bytes: u64,
-    /// Whether its header is sound. One without was damaged, whatever crashed.
-    pub(crate) entered: bool,
     /// The highest index that one of its headers says was durable, those behind the break included.
     pub(crate) claimed: u64,
     /// Whether it names another frame than the one before it.
@@ -211,7 +209,6 @@ impl<'a> Walk<'a> {
             first,
             next: first,
             bytes: 0,
-            entered: false,
             claimed: 0,
             misplaced: false,
             broken: None,
@@ -222,7 +219,8 @@ impl<'a> Walk<'a> {
             found.bytes = reader.end;
             let flaw = self.frames(&mut reader, &mut found, follows, &mut told, each);
             let claim = match flaw {
-                Ok(Some(_)) if found.entered => reader.highest_claim().map(Some),
+                Ok(Some(_)) if reader.offset > 0 => reader.highest_claim().map(Some),
+                Ok(Some(flaw)) => highest_claim_despite(flaw, &mut reader, first).map(Some),
                 _ => Ok(None),
             };
             let place = reader.offset;
@@ -256,7 +254,6 @@ impl<'a> Walk<'a> {
             Ok(header) => header,
             Err(flaw) => return Ok(Some(flaw)),
         };
-        found.entered = true;
         found.misplaced = !self.continues(found.first, &header);
         found.link = header.link;
         loop {
@@ -306,7 +303,7 @@ fn unreadable(error: Error) -> Result<Problem> {
 }
 
 /// Tells torn from damaged, by the rule of recovery: a break is damage if a header from there on says that the index
-/// missing there was durable, or if a segment from there on has no sound header.
+/// missing there was durable.
 pub(crate) fn judge(dir: &Path, found: &[Found]) -> Survey {
     let mut survey = Survey {
         files: found.len() as u64,
@@ -377,7 +374,7 @@ impl Place<'_> {
         let segment = &self.rest[0];
         let file = path_of(self.dir, segment.first);
         let claimed = self.rest.iter().map(|s| s.claimed).max().unwrap_or(0);
-        let vouched = claimed >= from || self.rest.iter().any(|segment| !segment.entered);
+        let vouched = claimed >= from;
         let error = match problem {
             Problem::Flaw(_) if !vouched => return Err(Torn { file, offset }),
             Problem::Flaw(flaw) => Error::Damaged {

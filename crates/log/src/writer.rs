@@ -1,27 +1,35 @@
 //! The thread that writes what is queued and completes it.
 
+use crate::claim;
 use crate::entry::Ack;
-use crate::frame::{HEADER_BYTES, Header, PADDING, padding_after};
-use crate::recovery::{create_segment, remove_segment};
-use crate::segment::{EMPTY_SEGMENT, Segment, path_of};
+use crate::frame::{HEADER_BYTES, Header, PADDING, ZERO_HEADER, padding_after};
+use crate::recovery::remove_segment;
+use crate::segment::{EMPTY_SEGMENT, path_of};
+use crate::spares::begin_segment;
 use crate::state::{Pending, Shared, State};
-use crate::{Error, Result, SyncMode};
+use crate::{Error, Result, SyncMethod, SyncMode};
 use bytes::Bytes;
 use longbow_disk::File;
 use std::io::IoSlice;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// The writer: it alone appends to segments and begins new ones.
+/// The writer: it alone writes to segments and begins new ones.
 pub(crate) struct Writer {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) file: Arc<dyn File>,
+    shared: Arc<Shared>,
+    file: Arc<dyn File>,
     /// The segment's bytes, also those to come.
-    pub(crate) map: Option<Bytes>,
+    map: Option<Bytes>,
+    /// The first index of the segment.
+    first: u64,
+    /// The checksum of the last header.
+    link: u32,
     /// Where the sound frames of the segment end, in bytes.
-    pub(crate) end: u64,
+    end: u64,
+    /// The length of the file, in bytes: what is written below it changes no metadata.
+    reserved: u64,
     /// Whether nothing follows the last mark.
-    pub(crate) marked: bool,
+    marked: bool,
 }
 
 /// What the writer finds when it looks at the queue.
@@ -34,6 +42,27 @@ enum Work {
 }
 
 impl Writer {
+    /// A writer that goes on at `end` in the last segment, whose file this is.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        file: Arc<dyn File>,
+        end: u64,
+        link: u32,
+        marked: bool,
+    ) -> Result<Writer> {
+        let first = shared.segments.lock().back().map_or(1, |s| s.first);
+        Ok(Writer {
+            map: file.map_ahead(shared.options.segment_size),
+            reserved: file.len()?,
+            shared,
+            file,
+            first,
+            link,
+            end,
+            marked,
+        })
+    }
+
     /// Works until the log is closed and everything queued is completed.
     pub(crate) fn run(mut self) {
         loop {
@@ -102,14 +131,13 @@ impl Writer {
         if let Err(cause) = self.make_room(first, bytes) {
             return self.refuse(batch, cause);
         }
+        let written = Instant::now();
         if let Err(cause) = self.write(&batch) {
             return self.refuse(batch, cause);
         }
         self.note_written(&batch, bytes);
-        if self.shared.options.sync == SyncMode::EveryAck
-            && let Err(cause) = self.shared.sync_once()
-        {
-            self.shared.poison(Arc::new(cause));
+        if self.shared.options.sync == SyncMode::EveryAck {
+            self.make_durable(bytes, written.elapsed());
         }
         let state = self.shared.wait_for_disk(self.shared.state.lock());
         let poisoned = state.poisoned();
@@ -121,9 +149,22 @@ impl Writer {
         }
     }
 
+    /// Syncs what was just written, if the write did not, and took so long, do that itself.
+    fn make_durable(&self, bytes: u64, took: Duration) {
+        if self.shared.options.sync_method == SyncMethod::Dsync {
+            let mut state = self.shared.state.lock();
+            state.unsynced_files.clear();
+            let target = state.written;
+            drop(state);
+            self.shared.note_durable(target, bytes, took);
+        } else if let Err(cause) = self.shared.sync_once() {
+            self.shared.poison(Arc::new(cause));
+        }
+    }
+
     /// Begins a new segment if the batch would make this one too large.
     fn make_room(&mut self, first: u64, bytes: u64) -> longbow_disk::Result<()> {
-        let shared = &self.shared;
+        let shared = self.shared.clone();
         let end = self.end + bytes;
         if self.end == EMPTY_SEGMENT || end <= shared.options.segment_size {
             if self
@@ -131,40 +172,67 @@ impl Writer {
                 .as_ref()
                 .is_some_and(|map| (map.len() as u64) < end)
             {
+                self.hand_over_map();
                 self.map = self.file.map_ahead(end);
             }
             return Ok(());
         }
-        let file = create_segment(&*shared.disk, &shared.options, first)?;
+        let begun = begin_segment(
+            &*shared.disk,
+            &shared.options,
+            &shared.spares,
+            first,
+            self.link,
+        )?;
         match shared.options.sync {
             SyncMode::EveryAck => shared.disk.sync_dir(&shared.options.dir)?,
             // The syncer does it before it calls anything in the segment durable.
             SyncMode::Background { .. } => shared.state.lock().unsynced_dir = true,
+            SyncMode::Never => {}
         }
-        self.file = Arc::from(file);
+        self.hand_over_map();
+        self.file = begun.file;
         let most = shared.options.segment_size.max(EMPTY_SEGMENT + bytes);
         self.map = self.file.map_ahead(most);
+        self.first = first;
+        self.link = begun.link;
         self.end = EMPTY_SEGMENT;
-        shared.segments.lock().push_back(Segment::new(first));
+        self.reserved = begun.bytes;
+        shared.segments.lock().push_back(begun.segment);
         Ok(())
+    }
+
+    /// Leaves the map with the segment, which must not be used again while a slice of it is held.
+    fn hand_over_map(&mut self) {
+        if let (Some(map), Some(segment)) =
+            (self.map.take(), self.shared.segments.lock().back_mut())
+        {
+            segment.maps.push(map);
+        }
     }
 
     /// Hands the frames of a batch to the operating system. Between two payloads lie the padding of the first and the
     /// header of the second, so that a frame takes one slice more than its payload has parts.
-    fn write(&self, batch: &[Pending]) -> longbow_disk::Result<()> {
+    fn write(&mut self, batch: &[Pending]) -> longbow_disk::Result<()> {
         let durable = self.shared.state.lock().durable;
         let mut between = Vec::with_capacity(batch.len() * (HEADER_BYTES + PADDING.len()));
         let mut cuts = Vec::with_capacity(batch.len());
+        let mut link = self.link;
+        let mut end = self.end;
         for pending in batch {
             let header = Header {
                 durable,
+                previous: link,
                 ..pending.header
             };
-            between.extend_from_slice(&header.encode());
+            let (bytes, crc) = header.encode(self.first);
+            link = crc;
+            between.extend_from_slice(&bytes);
             cuts.push(between.len());
             between.extend_from_slice(&PADDING[..padding_after(header.len)]);
+            end += pending.bytes();
         }
-        let mut parts = Vec::with_capacity(batch.len() * 2 + 1);
+        let mut parts = Vec::with_capacity(batch.len() * 2 + 2);
         let mut from = 0;
         for (pending, cut) in batch.iter().zip(cuts) {
             parts.push(IoSlice::new(&between[from..cut]));
@@ -172,7 +240,23 @@ impl Writer {
             from = cut;
         }
         parts.push(IoSlice::new(&between[from..]));
-        self.file.append_vectored(&parts).map(|_| ())
+        parts.push(self.terminator(end));
+        if self.shared.options.sync == SyncMode::EveryAck
+            && self.shared.options.sync_method == SyncMethod::Dsync
+        {
+            self.file.write_at_synced(self.end, &parts)?;
+        } else {
+            self.file.write_at(self.end, &parts)?;
+        }
+        self.link = link;
+        Ok(())
+    }
+
+    /// The zeros that end what is written up to `end`: where the file goes on, they keep what lies there from being
+    /// taken for the rest of a torn write.
+    fn terminator(&self, end: u64) -> IoSlice<'static> {
+        let left = self.reserved.saturating_sub(end);
+        IoSlice::new(&ZERO_HEADER[..left.min(ZERO_HEADER.len() as u64) as usize])
     }
 
     fn note_written(&mut self, batch: &[Pending], bytes: u64) {
@@ -188,7 +272,8 @@ impl Writer {
         state.unsynced_bytes += bytes;
         state.unsynced_since.get_or_insert_with(Instant::now);
         let known = state.unsynced_files.last();
-        if !known.is_some_and(|file| Arc::ptr_eq(file, &self.file)) {
+        let tracked = self.shared.options.sync != SyncMode::Never;
+        if tracked && !known.is_some_and(|file| Arc::ptr_eq(file, &self.file)) {
             state.unsynced_files.push(self.file.clone());
         }
         drop(state);
@@ -197,7 +282,8 @@ impl Writer {
     }
 
     /// Gives up a batch that could not be written. On a full disk the log is brought back to where it was before the
-    /// batch, and goes on; in all other cases, and if that fails, it is poisoned.
+    /// batch, and goes on, without the files that it kept for later; in all other cases, and if that fails, it is
+    /// poisoned.
     fn refuse(&mut self, batch: Vec<Pending>, cause: longbow_disk::Error) {
         let cause = Arc::new(cause);
         if !cause.is_no_space() {
@@ -206,13 +292,14 @@ impl Writer {
             tracing::error!(%error, "cannot cut an unfinished write");
             self.shared.poison(cause.clone());
         } else {
+            self.give_up_spares();
             return self.refuse_all(batch, Error::NoSpace { cause });
         }
         self.fail(batch, &Error::Poisoned { cause });
     }
 
     /// Removes, durably, what an unfinished write or an unfinished new segment left on the disk.
-    fn roll_back(&self, first: u64) -> Result<()> {
+    fn roll_back(&mut self, first: u64) -> Result<()> {
         let shared = &self.shared;
         let last = shared.segments.lock().back().map(|s| s.first);
         let begun = path_of(&shared.options.dir, first);
@@ -222,8 +309,18 @@ impl Writer {
         if self.file.len()? != self.end {
             self.file.truncate(self.end)?;
             self.file.sync_data()?;
+            self.reserved = self.end;
         }
         Ok(())
+    }
+
+    /// Frees the space of the spare files. Those that cannot be removed are found at the next start.
+    fn give_up_spares(&self) {
+        for spare in self.shared.spares.take_all() {
+            if let Err(error) = self.shared.disk.remove(&spare.path) {
+                tracing::warn!(%error, "cannot remove a spare file of the log");
+            }
+        }
     }
 
     /// Refuses a batch and everything queued behind it, whose indexes are given to the entries that come next.
@@ -274,9 +371,24 @@ impl Writer {
 
     /// Makes everything durable and leaves a mark that says so.
     fn finish(&mut self) {
+        if self.shared.options.sync == SyncMode::Never {
+            if let Err(error) = self.shared.sync_all_segments() {
+                return self.shared.poison(Arc::new(error));
+            }
+        }
         self.wait_until_durable();
         if let Err(error) = self.leave_mark() {
-            self.shared.poison(Arc::new(error));
+            return self.shared.poison(Arc::new(error));
+        }
+        let state = self.shared.state.lock();
+        let durable = state.durable;
+        let poisoned = state.poison.is_some();
+        drop(state);
+        if !poisoned
+            && let Err(error) = claim::write(&*self.shared.disk, &self.shared.options, durable)
+        {
+            // The log is sound without it.
+            tracing::warn!(%error, "cannot note how far the log is durable");
         }
     }
 
@@ -298,11 +410,14 @@ impl Writer {
             durable: state.durable,
             timestamp_us: state.last_timestamp,
             mark: true,
+            previous: self.link,
             ..Header::default()
         };
         drop(state);
-        match self.file.append_vectored(&[IoSlice::new(&mark.encode())]) {
-            Ok(_) => self.file.sync_data(),
+        let (mark, _) = mark.encode(self.first);
+        let end = self.terminator(self.end + HEADER_BYTES as u64);
+        match self.file.write_at(self.end, &[IoSlice::new(&mark), end]) {
+            Ok(()) => self.file.sync_data(),
             // The log is whole without its mark; a part of a mark is cut like any torn tail.
             Err(error) if error.is_no_space() => self.file.truncate(self.end),
             Err(error) => Err(error),

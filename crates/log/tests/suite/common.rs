@@ -8,6 +8,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+/// Bytes of a segment before its first frame.
+pub const BEGIN: usize = 32;
+
+/// Bytes of a frame before its payload.
+pub const HEADER: usize = 64;
+
 /// The folder of the log under test.
 pub const DIR: &str = "log";
 
@@ -22,6 +28,8 @@ pub fn options(sync: SyncMode) -> Options {
     Options {
         sync,
         segment_size: 4096,
+        prepared_segments: 0,
+        spare_bytes: 0,
         clock: Arc::new(|| 1_700_000_000_000_000),
         ..Options::new(DIR)
     }
@@ -54,6 +62,7 @@ pub fn entry(index: u64, len: usize) -> Entry {
     Entry {
         shard: index as u32,
         term: index / 10,
+        shard_index: index * 3,
         kind: 7,
         payload: vec![first, rest],
     }
@@ -64,6 +73,7 @@ pub fn is_right(record: &Record) -> bool {
     record.payload[..] == payload(record.index, record.payload.len())
         && record.shard == record.index as u32
         && record.term == record.index / 10
+        && record.shard_index == record.index * 3
         && record.kind == 7
 }
 
@@ -118,7 +128,8 @@ pub fn append_many(log: &Log, count: u64, len: usize) {
 /// The paths of the segment files, in order.
 pub fn segments(disk: &dyn Disk) -> Vec<PathBuf> {
     let names = disk.list(Path::new(DIR)).unwrap();
-    names.iter().map(|name| Path::new(DIR).join(name)).collect()
+    let segments = names.iter().filter(|name| name.ends_with(".log"));
+    segments.map(|name| Path::new(DIR).join(name)).collect()
 }
 
 /// A disk that holds nothing but these files in the log's folder, all durable.
@@ -145,6 +156,7 @@ pub fn tagged(id: u64, len: usize) -> Entry {
     Entry {
         shard: 1,
         term: id,
+        shard_index: 0,
         kind: 9,
         payload: vec![Bytes::from(payload(id, len))],
     }

@@ -56,6 +56,10 @@ impl File for SlowFile {
         self.file.append_vectored(parts)
     }
 
+    fn write_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> Result<()> {
+        self.file.write_at(offset, parts)
+    }
+
     fn sync_data(&self) -> Result<()> {
         let (open, opened) = &*self.gate;
         drop(opened.wait_while(open.lock().unwrap(), |open| !*open));
@@ -141,7 +145,7 @@ fn acknowledgements_do_not_wait_for_a_slow_disk_within_the_limits() {
         let ack = append_acked(&log, entry(index, 100)).unwrap();
         assert!(!ack.durable);
     }
-    assert_eq!((log.durable_index(), log.unsynced_bytes()), (0, 100 * 160));
+    assert_eq!((log.durable_index(), log.unsynced_bytes()), (0, 100 * 168));
     assert_eq!(log.read(1, u64::MAX).unwrap().len(), 100);
     drop(gate);
     assert_eq!(log.sync().unwrap(), 100);
@@ -163,7 +167,7 @@ fn acknowledgements_wait_for_the_disk_beyond_a_limit() {
 #[test]
 fn the_entry_that_passes_the_limit_is_the_first_to_wait() {
     let disk = SlowDisk::new();
-    let options = limited(5 * 160, Duration::from_secs(3600));
+    let options = limited(5 * 168, Duration::from_secs(3600));
     let (log, ..) = open_after(&disk, options, 0).unwrap();
     let gate = disk.close_gate();
     for index in 1..=5 {
@@ -177,7 +181,7 @@ fn the_entry_that_passes_the_limit_is_the_first_to_wait() {
     };
     log.append(entry(6, 100), Box::new(done)).unwrap();
     // It is written, and therefore on its way to be acknowledged.
-    while log.unsynced_bytes() < 6 * 160 {
+    while log.unsynced_bytes() < 6 * 168 {
         std::thread::yield_now();
     }
     assert!(told.try_recv().is_err());

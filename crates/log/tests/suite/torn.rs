@@ -19,22 +19,30 @@ fn killed_log(entries: u64, len: usize) -> Files {
 /// The files of a log as a power loss may leave it that never synced anything, and happened to lose no byte.
 fn unsynced_log(entries: u64, len: usize) -> Files {
     let mut files = killed_log(entries, len);
-    for (_, bytes) in &mut files {
-        claim_nothing(bytes);
-    }
+    claim_nothing(&mut files);
     files
 }
 
-/// Rewrites every frame of a segment so that none says that anything was durable.
-fn claim_nothing(bytes: &mut [u8]) {
-    let mut at = 24;
-    while at < bytes.len() {
-        let header = &mut bytes[at..at + 56];
-        header[24..32].fill(0);
-        let crc = crc_fast::crc32_iscsi(&header[4..]);
-        header[..4].copy_from_slice(&crc.to_le_bytes());
-        let len = u32::from_le_bytes(header[4..8].try_into().unwrap()) as usize;
-        at += 56 + len.next_multiple_of(8);
+/// Rewrites every frame so that none says that anything was durable, and with it the chain of checksums.
+fn claim_nothing(files: &mut Files) {
+    let mut link = [0; 4];
+    for (_, bytes) in files {
+        bytes[24..28].copy_from_slice(&link);
+        let crc = crc_fast::crc32_iscsi(&bytes[..28]);
+        link = crc.to_le_bytes();
+        bytes[28..32].copy_from_slice(&link);
+        let first = bytes[16..24].to_vec();
+        let mut at = BEGIN;
+        while at < bytes.len() {
+            let header = &mut bytes[at..at + HEADER];
+            header[24..32].fill(0);
+            header[60..].copy_from_slice(&link);
+            let crc = crc_fast::crc32_iscsi(&[&first, &header[4..]].concat());
+            link = crc.to_le_bytes();
+            header[..4].copy_from_slice(&link);
+            let len = u32::from_le_bytes(header[4..8].try_into().unwrap()) as usize;
+            at += HEADER + len.next_multiple_of(8);
+        }
     }
 }
 
@@ -62,7 +70,7 @@ fn check_prefix(files: &Files, kept: u64) -> Recovery {
 /// Opens and expects to hear about damage at that index, and an untouched folder.
 fn check_damaged(files: &Files, index: u64) {
     let (disk, opened) = reopen(files);
-    let error = opened.unwrap_err();
+    let error = opened.map(|(_, recovery, _)| recovery).unwrap_err();
     assert!(
         matches!(error, Error::Damaged { expected, .. } if expected == index),
         "{error}"
@@ -74,16 +82,17 @@ fn check_damaged(files: &Files, index: u64) {
 fn a_tail_torn_at_any_byte_of_the_last_two_frames_is_cut() {
     let files = killed_log(6, 45);
     assert_eq!(files.len(), 1);
-    let frame = 56 + 48;
+    let frame = HEADER + 48;
     let (path, whole) = &files[0];
-    assert_eq!(whole.len(), 24 + 6 * frame);
-    for len in 24 + 4 * frame..=whole.len() {
+    assert_eq!(whole.len(), BEGIN + 6 * frame);
+    for len in BEGIN + 4 * frame..=whole.len() {
         let torn = vec![(path.clone(), whole[..len].to_vec())];
-        let kept = (len - 24) / frame;
+        let kept = (len - BEGIN) / frame;
         let recovery = check_prefix(&torn, kept as u64);
-        let sound = 24 + kept * frame;
-        assert_eq!(recovery.cut_bytes, (len - sound) as u64);
-        let cut_at = (len > sound).then(|| (path.clone(), sound as u64));
+        let sound = BEGIN + kept * frame;
+        let used = whole[sound..len].iter().rposition(|byte| *byte != 0);
+        assert_eq!(recovery.cut_bytes, used.map_or(0, |last| last as u64 + 1));
+        let cut_at = used.is_some().then(|| (path.clone(), sound as u64));
         assert_eq!(recovery.cut_at, cut_at);
     }
 }
@@ -92,21 +101,13 @@ fn a_tail_torn_at_any_byte_of_the_last_two_frames_is_cut() {
 fn a_segment_torn_at_any_byte_of_its_header_is_begun_anew() {
     let files = killed_log(1, 10);
     let (path, whole) = &files[0];
-    for len in 0..24 {
+    for len in 0..BEGIN {
         check_prefix(&vec![(path.clone(), whole[..len].to_vec())], 0);
     }
     let mut files = killed_log(40, 100);
-    let first = files[1].0.clone();
     assert_eq!(files.len(), 2);
-    let kept = first
-        .file_stem()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .parse::<u64>()
-        .unwrap()
-        - 1;
-    for len in 0..24 {
+    let kept = first_of(&files[1].0) - 1;
+    for len in 0..BEGIN {
         files[1].1.truncate(len);
         check_prefix(&files, kept);
         files[1].1 = killed_log(40, 100)[1].1.clone();
@@ -114,17 +115,41 @@ fn a_segment_torn_at_any_byte_of_its_header_is_begun_anew() {
 }
 
 #[test]
-fn a_tail_of_zeros_or_garbage_is_cut() {
+fn a_broken_header_of_a_segment_is_refused() {
+    let whole = killed_log(40, 100);
+    for (segment, index) in [(0, 1), (1, first_of(&whole[1].0))] {
+        for at in 0..BEGIN {
+            let mut files = whole.clone();
+            files[segment].1[at] ^= 1;
+            check_damaged(&files, index);
+        }
+    }
+}
+
+/// The first index of a segment, by its name.
+fn first_of(path: &Path) -> u64 {
+    path.file_stem().unwrap().to_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_tail_of_garbage_is_cut_and_one_of_zeros_written_over() {
     let files = killed_log(3, 40);
     let (path, whole) = &files[0];
     let mut random = Random(1);
-    for extra in [1, 7, 8, 56, 100, 5000] {
+    for extra in [1, 7, 8, 63, 64, 100, 5000] {
         for garbage in [false, true] {
             let mut bytes = whole.clone();
-            let tail = (0..extra).map(|_| if garbage { random.below(256) as u8 } else { 0 });
+            let tail = (0..extra).map(|_| {
+                if garbage {
+                    1 + random.below(255) as u8
+                } else {
+                    0
+                }
+            });
             bytes.extend(tail);
             let recovery = check_prefix(&vec![(path.clone(), bytes)], 3);
-            assert_eq!(recovery.cut_bytes, extra);
+            // Zeros are the room that is left in a file.
+            assert_eq!(recovery.cut_bytes, if garbage { extra } else { 0 });
         }
     }
 }
@@ -133,35 +158,35 @@ fn a_tail_of_zeros_or_garbage_is_cut() {
 fn damage_that_a_later_frame_vouches_for_is_refused() {
     let files = killed_log(40, 100);
     assert_eq!(files.len(), 2);
-    let frame = 56 + 104;
-    for index in [1, 2, 20, 25, 26, 38] {
-        let (segment, nth) = if index <= 25 {
+    let frame = HEADER + 104;
+    for index in [1, 2, 20, 24, 25, 38] {
+        let (segment, nth) = if index <= 24 {
             (0, index - 1)
         } else {
-            (1, index - 26)
+            (1, index - 25)
         };
-        for offset in [0, 30, 55, 56, 100, 155, 159] {
+        for offset in [0, 30, 57, 60, 63, 64, 100, 163, 167] {
             let mut broken = files.clone();
-            broken[segment].1[24 + nth * frame + offset] ^= 4;
+            broken[segment].1[BEGIN + nth * frame + offset] ^= 4;
             check_damaged(&broken, index as u64);
         }
     }
     let mut broken = files.clone();
-    broken[0].1.truncate(24 + 20 * frame);
+    broken[0].1.truncate(BEGIN + 20 * frame);
     check_damaged(&broken, 21);
     let mut broken = files.clone();
     broken[0].1[3] ^= 1;
     check_damaged(&broken, 1);
     let mut broken = files.clone();
     broken[1].1[3] ^= 1;
-    check_damaged(&broken, 26);
+    check_damaged(&broken, 25);
 }
 
 #[test]
 fn a_missing_or_repeated_frame_is_refused() {
-    let frame = 56 + 104;
+    let frame = HEADER + 104;
     for (sound, files) in [(true, killed_log(10, 100)), (false, unsynced_log(10, 100))] {
-        let at = 24 + 4 * frame;
+        let at = BEGIN + 4 * frame;
         let mut missing = files.clone();
         missing[0].1.drain(at..at + frame);
         let mut repeated = files.clone();
@@ -182,7 +207,7 @@ fn a_missing_segment_is_refused() {
     let files = killed_log(60, 100);
     assert_eq!(files.len(), 3);
     let without_middle = vec![files[0].clone(), files[2].clone()];
-    check_damaged(&without_middle, 26);
+    check_damaged(&without_middle, 25);
     let (disk, opened) = reopen(&files[1..].to_vec());
     let error = opened.unwrap_err();
     assert!(
@@ -190,7 +215,7 @@ fn a_missing_segment_is_refused() {
             error,
             Error::Missing {
                 after: 0,
-                first: 26
+                first: 25
             }
         ),
         "{error}"
@@ -202,25 +227,26 @@ fn a_missing_segment_is_refused() {
 fn a_renamed_segment_is_noticed() {
     let mut files = killed_log(60, 100);
     files[2].0.set_file_name("00000000000000000070.log");
-    check_damaged(&files, 51);
+    check_damaged(&files, 49);
 }
 
 #[test]
 fn unsynced_segments_are_cut_where_the_first_of_them_breaks() {
     let files = unsynced_log(60, 100);
-    let frame = 56 + 104;
+    let frame = HEADER + 104;
     check_prefix(&files, 60);
     let mut torn = files.clone();
-    torn[0].1.truncate(24 + 10 * frame + 60);
+    torn[0].1.truncate(BEGIN + 10 * frame + 60);
     let recovery = check_prefix(&torn, 10);
+    // But for zeros at the ends: of the last payloads' padding and of the torn header.
     let rest = torn[1].1.len() + torn[2].1.len() + 60;
-    assert_eq!(recovery.cut_bytes, rest as u64);
+    assert!((rest - 20..=rest).contains(&(recovery.cut_bytes as usize)));
     // A name that was never synced is missing.
-    check_prefix(&vec![files[0].clone(), files[2].clone()], 25);
+    check_prefix(&vec![files[0].clone(), files[2].clone()], 24);
     // A page in the middle was never written, the ones behind it were.
     let mut hole = files.clone();
-    hole[1].1[24 + 5 * frame..24 + 8 * frame].fill(0);
-    check_prefix(&hole, 30);
+    hole[1].1[BEGIN + 5 * frame..BEGIN + 8 * frame].fill(0);
+    check_prefix(&hole, 29);
 }
 
 #[test]
@@ -249,7 +275,7 @@ fn after_a_clean_close_every_flipped_bit_but_the_marks_own_is_refused() {
     for at in 0..len {
         let mut broken = files.clone();
         broken[0].1[at] ^= 1 << (at % 8);
-        if at < len - 56 {
+        if at < len - HEADER {
             let (disk, opened) = reopen(&broken);
             assert!(matches!(opened, Err(Error::Damaged { .. })), "byte {at}");
             assert_eq!(files_of(&disk), broken);
@@ -296,13 +322,13 @@ fn reads_notice_damage_that_happens_while_the_log_is_open() {
     let (log, ..) = open(&disk, SyncMode::EveryAck).unwrap();
     append_many(&log, 40, 100);
     let (path, mut bytes) = files_of(&disk)[0].clone();
-    bytes[24 + 3 * 160 + 70] ^= 1;
+    bytes[BEGIN + 3 * 168 + 70] ^= 1;
     disk.write_atomic(&path, &bytes).unwrap();
     assert_eq!(log.read(1, 300).unwrap().len(), 3);
     let error = log.read(2, u64::MAX).unwrap_err();
-    let offset = 24 + 3 * 160;
+    let offset = BEGIN + 3 * 168;
     assert!(
-        matches!(error, Error::Damaged { expected: 4, offset: o, .. } if o == offset),
+        matches!(error, Error::Damaged { expected: 4, offset: o, .. } if o == offset as u64),
         "{error}"
     );
     bytes.truncate(100);
@@ -326,7 +352,7 @@ fn a_newer_format_is_refused() {
             error,
             Error::Newer {
                 found: 9,
-                known: 1,
+                known: 2,
                 ..
             }
         ),

@@ -263,7 +263,7 @@ fn what_cannot_be_queued_is_refused_at_once() {
         matches!(
             error,
             Error::QueueFull {
-                queued: 1560,
+                queued: 1568,
                 limit: 2000
             }
         ),
@@ -366,8 +366,8 @@ fn the_observer_sees_every_byte_and_one_sync_serves_many() {
     for told in waiting {
         told.recv().unwrap().unwrap();
     }
-    assert_eq!(counter.written.load(Ordering::Relaxed), 50 * 64);
-    assert_eq!(counter.synced.load(Ordering::Relaxed), 50 * 64);
+    assert_eq!(counter.written.load(Ordering::Relaxed), 50 * 72);
+    assert_eq!(counter.synced.load(Ordering::Relaxed), 50 * 72);
     assert!(counter.syncs.load(Ordering::Relaxed) <= 3);
 }
 
