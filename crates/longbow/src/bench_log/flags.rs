@@ -76,81 +76,108 @@ fn about(what: What) -> &'static str {
     }
 }
 
+/// What a flag is for, and its default in a report and in the other commands, where it may have none.
+fn help(what: What, text: &str, of_report: &str, of_others: &str) -> String {
+    match (what, of_others) {
+        (What::Report, _) => format!("{text} [default: {of_report}]"),
+        (_, "") => text.to_owned(),
+        (_, default) => format!("{text} [default: {default}]"),
+    }
+}
+
 /// The flags that a command has. One that would change nothing is none of its flags.
 fn flags(what: What) -> Vec<Arg> {
-    let mut flags = vec![
-        one("dir", "DIR", "Where to measure, in a folder of its own that is removed afterwards [default: .]")
-            .value_parser(value_parser!(PathBuf)),
-        one("entry-bytes", "BYTES", "Payload of an entry [default: 1024]").value_parser(bytes(1, 64 << 20)),
-        many("segment-size", "BYTES", "Sizes of the log's files [default: 64MiB; report: 64MiB,16MiB,256MiB]")
-            .value_parser(bytes(64 << 10, 4 << 30)),
-        one("json", "FILE", "Writes the report as JSON; - for standard output, instead of the table")
-            .value_parser(value_parser!(PathBuf)),
+    let mut flags = flags_of_all(what);
+    if what != What::Report {
+        let text = "Entries from each caller".to_owned();
+        flags.push(one("entries", "N", text).value_parser(int(1, 1_000_000_000)));
+    }
+    if what != What::Stages {
+        flags.extend(flags_of_loads(what));
+    }
+    flags
+}
+
+fn flags_of_all(what: What) -> Vec<Arg> {
+    let dir = "Where to measure, in a folder of its own that is removed afterwards [default: .]";
+    let sizes = help(
+        what,
+        "Sizes of the log's files",
+        "64MiB,16MiB,256MiB",
+        "64MiB",
+    );
+    let syncs = match what {
+        What::Stages => "fdatasync or dsync [default: fdatasync]".to_owned(),
+        _ => {
+            let text = "How entries are made durable: fdatasync, dsync, background, none";
+            help(what, text, "all", "fdatasync")
+        }
+    };
+    let json = "Writes the report as JSON; - for standard output, instead of the table";
+    let quick =
+        "Smaller and shorter, within 60 s: good enough to see that all works, not to compare";
+    vec![
+        one("dir", "DIR", dir.to_owned()).value_parser(value_parser!(PathBuf)),
+        one(
+            "entry-bytes",
+            "BYTES",
+            "Payload of an entry [default: 1024]".to_owned(),
+        )
+        .value_parser(bytes(1, 64 << 20)),
+        many("segment-size", "BYTES", sizes).value_parser(bytes(64 << 10, 4 << 30)),
+        many("sync", "METHOD", syncs).value_parser(sync),
+        one("json", "FILE", json.to_owned()).value_parser(value_parser!(PathBuf)),
         Arg::new("quick")
             .long("quick")
             .action(ArgAction::SetTrue)
-            .help("Smaller and shorter, within 60 s: good enough to see that all works, not to compare"),
-    ];
-    let syncs = match what {
-        What::Stages => "fdatasync or dsync [default: fdatasync]",
-        What::Report => {
-            "How entries are made durable: fdatasync, dsync, background, none [default: all]"
-        }
-        _ => {
-            "How entries are made durable: fdatasync, dsync, background, none [default: fdatasync]"
-        }
-    };
-    flags.push(many("sync", "METHOD", syncs).value_parser(sync));
-    if what != What::Report {
-        flags.push(
-            one(
-                "entries",
-                "N",
-                "Entries from each caller, instead of --seconds",
-            )
-            .value_parser(int(1, 1_000_000_000)),
-        );
-    }
-    if what == What::Stages {
-        return flags;
-    }
-    flags.extend([
-        many("linger", "TIME", "How long the log waits for more to write [default: 0; report: 0,1ms,5ms,10ms]")
-            .value_parser(span),
-        one("seconds", "S", "How long a round lasts [report: 3]").value_parser(seconds),
-        one("repeat", "R", "Rounds, of which the median is told [default: 1; report: 3]")
-            .value_parser(int(1, 1000)),
-        one("svg", "FILE", "Draws the curves").value_parser(value_parser!(PathBuf)),
-        many("rate", "N", "Entries a second offered, whether or not the log keeps up; latency counts from when an entry was due [report: 1000,10000,50000]")
+            .help(quick),
+    ]
+}
+
+fn flags_of_loads(what: What) -> Vec<Arg> {
+    let lingers = help(
+        what,
+        "How long the log waits for more to write",
+        "0,1ms,5ms,10ms",
+        "0",
+    );
+    let time = help(
+        what,
+        "How long a round lasts",
+        "3",
+        "until --entries are acknowledged",
+    );
+    let rounds = help(what, "Rounds, of which the median is told", "3", "1");
+    let rate = "Entries a second offered, whether or not the log keeps up; latency counts from when an entry was due";
+    let mut flags = vec![
+        many("linger", "TIME", lingers).value_parser(span),
+        one("seconds", "S", time).value_parser(seconds),
+        one("repeat", "R", rounds).value_parser(int(1, 1000)),
+        one("svg", "FILE", "Draws the curves".to_owned()).value_parser(value_parser!(PathBuf)),
+        many("rate", "N", help(what, rate, "1000,10000,50000", ""))
             .value_parser(int(1, 100_000_000)),
-    ]);
+    ];
     if matches!(what, What::Concurrent | What::Report) {
-        flags.push(
-            many(
-                "callers",
-                "N",
-                "Threads that hand in entries [default: 10; report: 1,10,50,100]",
-            )
-            .value_parser(int(1, 1024)),
-        );
+        let callers = help(what, "Threads that hand in entries", "1,10,50,100", "10");
+        flags.push(many("callers", "N", callers).value_parser(int(1, 1024)));
     }
     if what != What::Latency {
+        let batch = help(what, "Entries in one hand-in", "1,10,100,1000", "1");
+        let modes = "blocking: a caller waits for a batch before the next; pipelined: it has four under way";
         flags.extend([
-            many("batch", "N", "Entries in one hand-in [default: 1; report: 1,10,100,1000]")
-                .value_parser(int(1, 100_000)),
-            many("mode", "MODE", "blocking: a caller waits for a batch before the next; pipelined: it has four under way [default: blocking; report: both]")
-                .value_parser(mode),
+            many("batch", "N", batch).value_parser(int(1, 100_000)),
+            many("mode", "MODE", help(what, modes, "both", "blocking")).value_parser(mode),
         ]);
     }
     flags
 }
 
-fn one(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+fn one(name: &'static str, value: &'static str, help: String) -> Arg {
     Arg::new(name).long(name).value_name(value).help(help)
 }
 
 /// A list, separated by commas.
-fn many(name: &'static str, value: &'static str, help: &'static str) -> Arg {
+fn many(name: &'static str, value: &'static str, help: String) -> Arg {
     one(name, value, help)
         .value_delimiter(',')
         .value_name(value)
