@@ -129,7 +129,10 @@ def _positive(kind: type[int | float]) -> Callable[[str], int | float]:
 
 
 def _numbers(text: str) -> list[int]:
-    return [int(_positive(int)(part)) for part in text.split(",")]
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text} is not numbers above 0 with commas between them")
+    return [int(part) for part in parts]
 
 
 def _names(known: list[str], text: str) -> list[str]:

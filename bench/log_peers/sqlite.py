@@ -35,8 +35,9 @@ def peers(folder: Path) -> Iterator[list[Peer]]:
 
 
 def measure(folder: Path, case: Case, window: Window) -> Figures:
-    """The callers are threads of one process that take turns at one connection, in the order of asking: processes
-    with connections of their own wait for SQLite's lock by sleeping, which is slower."""
+    """The callers are threads of one process that take turns at one connection, in the order of asking. Processes with
+    connections of their own commit about as many, but wait for SQLite's lock by sleeping while whoever had it last takes
+    it again, so that some wait for seconds."""
     if case.mode != BLOCKING:
         raise NotMeasured("a connection commits one transaction after another")
     with TemporaryDirectory(prefix="sqlite-", dir=folder) as place:
