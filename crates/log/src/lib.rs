@@ -5,7 +5,7 @@
 //! order. There is no timer: whatever queued while the last batch was on its way is the next batch. [`Log::open`]
 //! replays what is there, [`Log::read`] serves it again, [`Log::purge`] forgets whole segments that a checkpoint covers.
 //!
-//! It is *not* a state machine, and not a consensus protocol: shard, term and kind are carried, never looked at.
+//! It is *not* a state machine, and not a consensus protocol: shard, its index, term and kind are carried, never looked at.
 //! It knows no async runtime; completions are called on its writer thread, so they must be short and must not block.
 //!
 //! Invariants:
@@ -17,11 +17,14 @@
 //! * **Damage is never skipped.** A broken frame is cut together with all that follows only if no frame behind it says
 //!   that its index was durable, as after a crash in mid-write. Any other damage is [`Error::Damaged`], by file and
 //!   offset, and changes nothing on disk. The last entries before a kill -9 are the limit of this: until a later frame
-//!   vouches for them, bit rot and a torn write look the same. A clean [`Log::close`] leaves a mark that vouches.
+//!   vouches for them, bit rot and a torn write look the same. A clean [`Log::close`] leaves a mark that vouches, and a file
+//!   beside the segments that says so too.
+//! * A file is written over only when nobody reads it or holds a slice of it, and no power loss can bring back the name
+//!   that it had.
 //! * A failed sync is never retried; a failed write or sync poisons the log, except that a full disk is survived: the
 //!   entries concerned are refused with [`Error::NoSpace`], the partial write is cut, and the log goes on.
 //!
-//! The format is drawn in `frame.rs` and `segment.rs`.
+//! The format is drawn in `frame.rs`, `segment.rs` and `claim.rs`.
 //!
 //! ```
 //! use longbow_disk::MemoryDisk;
@@ -32,7 +35,7 @@
 //! let options = Options { sync: SyncMode::EveryAck, ..Options::new("data/log") };
 //! let (log, _) = Log::open(disk.clone(), options.clone(), 0, &mut |_| Ok(()))?;
 //! let (tell, told) = mpsc::channel();
-//! let entry = Entry { shard: 0, term: 1, kind: 1, payload: vec!["rows".into(), "more".into()] };
+//! let entry = Entry { shard: 0, term: 1, shard_index: 1, kind: 1, payload: vec!["rows".into(), "more".into()] };
 //! assert_eq!(log.append(entry, Box::new(move |ack| tell.send(ack).unwrap()))?, 1);
 //! assert!(told.recv().unwrap()?.durable);
 //! log.close()?;

@@ -1,8 +1,8 @@
 //! Cutting a damaged log where it breaks, so that it can be opened again. Nothing is destroyed: what is cut is kept.
 
 use crate::segment::{encode_header, path_of};
-use crate::verify::{Damage, Found, Walk, judge, segments};
-use crate::{Error, Result};
+use crate::verify::{Damage, Found, Side, Walk, segments};
+use crate::{Error, Result, claim};
 use longbow_disk::{Disk, File};
 use std::io::IoSlice;
 use std::ops::{ControlFlow, RangeInclusive};
@@ -45,9 +45,9 @@ impl Cut {
         let firsts = segments(disk, dir)?;
         let look = |firsts: &[u64]| {
             let progress = &mut |_| ();
-            let mut walk = Walk::new(disk, dir, u64::MAX, progress);
-            walk.all(firsts, &mut |_| ControlFlow::Continue(()))?;
-            Ok::<_, Error>((judge(dir, &walk.found), walk.found))
+            let mut walk = Walk::new(disk, dir, after, progress)?;
+            walk.all(firsts, u64::MAX, &mut |_| ControlFlow::Continue(()))?;
+            Ok::<_, Error>((walk.survey(), walk.found))
         };
         let (all, found) = look(&firsts)?;
         if all.damages.is_empty() {
@@ -84,13 +84,17 @@ impl Cut {
         self.next = damage.from;
         let mut behind = Vec::new();
         for segment in found.iter().filter(|s| s.first >= damage.segment) {
-            if segment.first == damage.segment && damage.inside {
-                self.broken = Some(segment.first);
-                self.bytes += segment.bytes.saturating_sub(damage.offset);
-            } else {
-                behind.push((segment.claimed, segment.first));
-                self.files.push(path_of(&self.dir, segment.first));
-                self.bytes += segment.bytes;
+            match damage.side {
+                Side::Inside if segment.first == damage.segment => {
+                    self.broken = Some(segment.first);
+                    self.bytes += segment.bytes.saturating_sub(damage.offset);
+                }
+                Side::Behind => {}
+                _ => {
+                    behind.push((segment.claimed, segment.first));
+                    self.files.push(path_of(&self.dir, segment.first));
+                    self.bytes += segment.bytes;
+                }
             }
         }
         // The one that vouches most goes last: as long as it is there, no start takes the damage for a torn tail and
@@ -121,10 +125,24 @@ impl Cut {
             disk.sync_dir(lost)?;
             disk.sync_dir(&self.dir)?;
         }
-        match (self.broken, &self.damage) {
-            (Some(first), Some(damage)) => self.trim(disk, first, damage.offset),
-            _ => Ok(()),
+        if let Some(damage) = &self.damage {
+            if let Some(first) = self.broken {
+                self.trim(disk, first, damage.offset)?;
+            }
+            // It says that there was more, and goes last: with it no start believes a log that is half repaired.
+            self.put_claim_away(disk, lost)?;
         }
+        Ok(())
+    }
+
+    fn put_claim_away(&self, disk: &dyn Disk, lost: &Path) -> Result<()> {
+        let claim = self.dir.join(claim::NAME);
+        if !disk.exists(&claim)? {
+            return Ok(());
+        }
+        disk.rename(&claim, &lost.join(claim::NAME))?;
+        disk.sync_dir(lost)?;
+        Ok(disk.sync_dir(&self.dir)?)
     }
 
     /// Copies a segment, durably.

@@ -3,7 +3,7 @@
 use crate::frame::Format;
 use crate::reader::{Reader, Step, highest_claim_despite, record};
 use crate::segment::{SegmentHeader, parse_name, path_of};
-use crate::{Error, Flaw, Record, Result};
+use crate::{Error, Flaw, Record, Result, claim};
 use longbow_disk::Disk;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,7 @@ pub struct Damage {
     pub through: u64,
     /// The segment's first index.
     pub(crate) segment: u64,
-    /// Whether the segment is broken inside, and not only in the wrong place.
-    pub(crate) inside: bool,
+    pub(crate) side: Side,
 }
 
 /// An unfinished write at the end, as a crash leaves it: no damage, the next start cuts it.
@@ -64,11 +63,16 @@ pub struct Survey {
 /// # Errors
 ///
 /// [`Error::Newer`], or [`Error::Disk`] if the folder cannot be listed. What cannot be read of a segment is in the list.
-pub fn verify(disk: &dyn Disk, dir: &Path, progress: &mut dyn FnMut(u64)) -> Result<Survey> {
+pub fn verify(
+    disk: &dyn Disk,
+    dir: &Path,
+    after: u64,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Survey> {
     let firsts = segments(disk, dir)?;
-    let mut walk = Walk::new(disk, dir, u64::MAX, progress);
-    walk.all(&firsts, &mut |_| ControlFlow::Continue(()))?;
-    Ok(judge(dir, &walk.found))
+    let mut walk = Walk::new(disk, dir, after, progress)?;
+    walk.all(&firsts, u64::MAX, &mut |_| ControlFlow::Continue(()))?;
+    Ok(walk.survey())
 }
 
 /// Hands every sound record with an index of at least `from` to `each`, in order, up to the first break or until `each`
@@ -80,15 +84,16 @@ pub fn verify(disk: &dyn Disk, dir: &Path, progress: &mut dyn FnMut(u64)) -> Res
 pub fn records(
     disk: &dyn Disk,
     dir: &Path,
+    after: u64,
     from: u64,
     each: &mut dyn FnMut(Record) -> ControlFlow<()>,
 ) -> Result<Survey> {
     let firsts = segments(disk, dir)?;
     let start = firsts.partition_point(|first| *first <= from);
     let progress = &mut |_| ();
-    let mut walk = Walk::new(disk, dir, from, progress);
-    walk.all(&firsts[start.saturating_sub(1)..], each)?;
-    Ok(judge(dir, &walk.found))
+    let mut walk = Walk::new(disk, dir, after, progress)?;
+    walk.all(&firsts[start.saturating_sub(1)..], from, each)?;
+    Ok(walk.survey())
 }
 
 /// How many bytes the segment files in `dir` have.
@@ -134,6 +139,8 @@ pub(crate) struct Found {
     next: u64,
     /// Its length.
     pub(crate) bytes: u64,
+    /// Where its sound frames end, in bytes.
+    end: u64,
     /// The highest index that one of its headers says was durable, those behind the break included.
     pub(crate) claimed: u64,
     /// Whether it names another frame than the one before it.
@@ -148,32 +155,40 @@ pub(crate) struct Found {
 pub(crate) struct Walk<'a> {
     disk: &'a dyn Disk,
     dir: &'a Path,
-    from: u64,
+    /// The index up to which the caller has everything.
+    after: u64,
+    /// The index up to which the last close says that everything was durable.
+    promised: u64,
     progress: &'a mut dyn FnMut(u64),
     pub(crate) found: Vec<Found>,
+    /// Whether all segments were read.
+    complete: bool,
 }
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(
         disk: &'a dyn Disk,
         dir: &'a Path,
-        from: u64,
+        after: u64,
         progress: &'a mut dyn FnMut(u64),
-    ) -> Walk<'a> {
-        let found = Vec::new();
-        Walk {
+    ) -> Result<Walk<'a>> {
+        let promised = claim::read(disk, dir)?;
+        Ok(Walk {
             disk,
             dir,
-            from,
+            after,
+            promised,
             progress,
-            found,
-        }
+            found: Vec::new(),
+            complete: false,
+        })
     }
 
-    /// Reads the segments that begin at `firsts`, until `each` breaks off.
+    /// Reads the segments that begin at `firsts`, until `each`, which is told of records from an index on, breaks off.
     pub(crate) fn all(
         &mut self,
         firsts: &[u64],
+        from: u64,
         each: &mut dyn FnMut(Record) -> ControlFlow<()>,
     ) -> Result<()> {
         let mut whole = true;
@@ -181,7 +196,6 @@ impl<'a> Walk<'a> {
             let before = self.found.last();
             whole &= before.is_none_or(|before| before.next == *first);
             let mut ended = ControlFlow::Continue(());
-            let from = self.from;
             let follows = firsts.get(position + 1).copied();
             let found = self.segment(*first, follows, &mut |record| {
                 if whole && record.index >= from {
@@ -192,9 +206,10 @@ impl<'a> Walk<'a> {
             whole &= found.broken.is_none();
             self.found.push(found);
             if ended.is_break() {
-                break;
+                return Ok(());
             }
         }
+        self.complete = true;
         Ok(())
     }
 
@@ -209,6 +224,7 @@ impl<'a> Walk<'a> {
             first,
             next: first,
             bytes: 0,
+            end: 0,
             claimed: 0,
             misplaced: false,
             broken: None,
@@ -224,6 +240,7 @@ impl<'a> Walk<'a> {
                 _ => Ok(None),
             };
             let place = reader.offset;
+            found.end = place;
             match (flaw, claim) {
                 (Ok(None), _) => Ok(None),
                 (Ok(Some(flaw)), Ok(claim)) => {
@@ -302,81 +319,86 @@ fn unreadable(error: Error) -> Result<Problem> {
     }
 }
 
-/// Tells torn from damaged, by the rule of recovery: a break is damage if a header from there on says that the index
-/// missing there was durable.
-pub(crate) fn judge(dir: &Path, found: &[Found]) -> Survey {
-    let mut survey = Survey {
-        files: found.len() as u64,
-        bytes: found.iter().map(|segment| segment.bytes).sum(),
-        entries: found.iter().map(|s| s.next - s.first).sum(),
-        first_index: found.first().map_or(0, |segment| segment.first),
-        last_index: found
-            .iter()
-            .map(|s| s.next.saturating_sub(1))
-            .max()
-            .unwrap_or(0),
-        ..Survey::default()
-    };
-    let mut expected = survey.first_index;
-    for (position, segment) in found.iter().enumerate() {
-        let rest = &found[position..];
-        let flaw = match segment.first != expected {
-            true => Some(Flaw::SegmentBegins {
-                found: segment.first,
-            }),
-            false => segment.misplaced.then_some(Flaw::Chain),
+/// On which side of a segment's beginning and end something is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The segment is not the one that should be there.
+    Before,
+    /// The segment is broken inside.
+    Inside,
+    /// The segment is sound, but what came behind it is gone.
+    Behind,
+}
+
+impl Walk<'_> {
+    /// Tells torn from damaged, by the rule of recovery: a break is damage if a header from there on, or the last close,
+    /// says that the index missing there was durable.
+    pub(crate) fn survey(&self) -> Survey {
+        let found = &self.found;
+        let last = found.iter().map(|s| s.next.saturating_sub(1)).max();
+        let mut survey = Survey {
+            files: found.len() as u64,
+            bytes: found.iter().map(|segment| segment.bytes).sum(),
+            entries: found.iter().map(|s| s.next - s.first).sum(),
+            first_index: found.first().map_or(0, |segment| segment.first),
+            last_index: last.unwrap_or(0),
+            ..Survey::default()
         };
-        let outside = flaw.map(|flaw| (0, Problem::Flaw(flaw)));
-        let inside = segment.broken.clone();
-        for (problem, inside) in [(outside, false), (inside, true)] {
-            let Some((offset, problem)) = problem else {
-                continue;
-            };
-            let from = if inside { segment.next } else { expected };
-            let place = Place {
-                dir,
-                rest,
-                offset,
-                from,
-                inside,
-            };
-            match place.damage(problem) {
-                Ok(damage) => survey.damages.push(damage),
-                Err(torn) => {
-                    survey.torn = Some(torn);
+        let mut expected = survey.first_index;
+        for (position, segment) in found.iter().enumerate() {
+            let rest = &found[position..];
+            for (side, offset, problem) in segment.problems(expected) {
+                let from = match side {
+                    Side::Inside => segment.next,
+                    _ => expected,
+                };
+                let claimed = rest.iter().map(|s| s.claimed).max().unwrap_or(0);
+                let claimed = claimed.max(self.promised);
+                if claimed < from && matches!(problem, Problem::Flaw(_)) {
+                    let file = path_of(self.dir, segment.first);
+                    survey.torn = Some(Torn { file, offset });
                     return survey;
                 }
+                let through = match (side, rest.get(1)) {
+                    (Side::Inside, Some(following)) => following.first - 1,
+                    (Side::Inside, None) => claimed.max(from),
+                    _ if segment.first > from => segment.first - 1,
+                    _ => segment.next.saturating_sub(1),
+                };
+                let damage = self.damage(segment.first, side, offset, problem, from, through);
+                survey.damages.push(damage);
             }
+            expected = match (&segment.broken, rest.get(1)) {
+                (Some(_), Some(following)) => following.first.max(segment.next),
+                _ => segment.next,
+            };
         }
-        expected = match (&segment.broken, rest.get(1)) {
-            (Some(_), Some(following)) => following.first.max(segment.next),
-            _ => segment.next,
-        };
+        survey.damages.extend(self.lost_end());
+        survey
     }
-    survey
-}
 
-/// A place where the log does not go on as it should.
-struct Place<'a> {
-    dir: &'a Path,
-    /// The segment that it is in, and those behind.
-    rest: &'a [Found],
-    offset: u64,
-    /// The index that should be there.
-    from: u64,
-    /// Whether it is in the segment, and not before it.
-    inside: bool,
-}
+    /// What came behind a log that ends soundly, if the last close says that there was more.
+    fn lost_end(&self) -> Option<Damage> {
+        let last = self.found.last();
+        let from = last.map_or(self.after.saturating_add(1), |segment| segment.next);
+        let ends = self.complete && last.is_none_or(|last| last.broken.is_none());
+        let lost = ends && self.promised >= from.max(self.after.saturating_add(1));
+        let (first, offset) = last.map_or((from, 0), |last| (last.first, last.end));
+        let problem = Problem::Flaw(Flaw::CutShort);
+        lost.then(|| self.damage(first, Side::Behind, offset, problem, from, self.promised))
+    }
 
-impl Place<'_> {
-    fn damage(&self, problem: Problem) -> std::result::Result<Damage, Torn> {
-        let Place { from, offset, .. } = *self;
-        let segment = &self.rest[0];
-        let file = path_of(self.dir, segment.first);
-        let claimed = self.rest.iter().map(|s| s.claimed).max().unwrap_or(0);
-        let vouched = claimed >= from;
+    fn damage(
+        &self,
+        segment: u64,
+        side: Side,
+        offset: u64,
+        problem: Problem,
+        from: u64,
+        through: u64,
+    ) -> Damage {
+        let file = path_of(self.dir, segment);
         let error = match problem {
-            Problem::Flaw(_) if !vouched => return Err(Torn { file, offset }),
             Problem::Flaw(flaw) => Error::Damaged {
                 file: file.clone(),
                 offset,
@@ -385,20 +407,29 @@ impl Place<'_> {
             },
             Problem::Unreadable(error) => error,
         };
-        let through = match (self.inside, self.rest.get(1)) {
-            (true, Some(following)) => following.first - 1,
-            (true, None) => claimed.max(from),
-            (false, _) if segment.first > from => segment.first - 1,
-            (false, _) => segment.next.saturating_sub(1),
-        };
-        Ok(Damage {
+        Damage {
             file,
             offset,
             error,
             from,
             through,
-            segment: segment.first,
-            inside: self.inside,
-        })
+            segment,
+            side,
+        }
+    }
+}
+
+impl Found {
+    /// What is wrong with it where the index `expected` should come next, and at which offset.
+    fn problems(&self, expected: u64) -> impl Iterator<Item = (Side, u64, Problem)> {
+        let found = self.first;
+        let flaw = match found == expected {
+            true => self.misplaced.then_some(Flaw::Chain),
+            false => Some(Flaw::SegmentBegins { found }),
+        };
+        let before = flaw.map(|flaw| (Side::Before, 0, Problem::Flaw(flaw)));
+        let inside = self.broken.clone();
+        let inside = inside.map(|(offset, problem)| (Side::Inside, offset, problem));
+        before.into_iter().chain(inside)
     }
 }

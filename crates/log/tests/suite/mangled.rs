@@ -2,9 +2,10 @@
 
 use crate::common::*;
 use longbow_disk::{Disk, MemoryDisk};
-use longbow_log::{Error, SyncMode};
+use longbow_log::{Error, Options, SyncMode};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
@@ -133,4 +134,93 @@ fn other_files_in_the_folder_are_left_alone() {
     let (_log, recovery, _) = open(&disk, SyncMode::EveryAck).unwrap();
     assert_eq!(recovery.last_index, 30);
     assert_eq!(disk.read(&files[files.len() - 1].0, 9).unwrap(), b"mine");
+}
+
+/// A log whose files were segments before, some of which were purged, and its folder, spares and all.
+fn used() -> (Files, u64) {
+    let disk = MemoryDisk::new();
+    let options = Options {
+        spare_bytes: 6 * 4096,
+        ..options(SyncMode::EveryAck)
+    };
+    let (log, ..) = open_after(&disk, options, 0).unwrap();
+    append_many(&log, 150, 150);
+    log.purge(120).unwrap();
+    append_many(&log, 40, 150);
+    (folder(&disk), log.first_index() - 1)
+}
+
+/// All files of the folder.
+fn folder(disk: &MemoryDisk) -> Files {
+    let names = disk.list(Path::new(DIR)).unwrap();
+    let paths = names.iter().map(|name| Path::new(DIR).join(name));
+    paths
+        .map(|path| (path.clone(), disk.read(&path, u64::MAX).unwrap()))
+        .collect()
+}
+
+/// Changes a file: bits, bytes, blocks from elsewhere, its length.
+fn mangle_folder(files: &mut Files, random: &mut Random) {
+    let file = random.below(files.len() as u64) as usize;
+    let other = files[random.below(files.len() as u64) as usize].1.clone();
+    let bytes = &mut files[file].1;
+    if bytes.is_empty() {
+        return;
+    }
+    let at = random.below(bytes.len() as u64) as usize;
+    let len = (1 << random.below(12)).min(bytes.len() - at);
+    match random.below(6) {
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => bytes[at..at + len].fill(random.below(2) as u8 * 255),
+        2 => bytes.truncate(at),
+        3 => bytes.copy_within(at..at + len, (at / 2) & !7),
+        4 => {
+            let from = random.below(other.len().max(1) as u64) as usize & !7;
+            let len = len.min(other.len().saturating_sub(from));
+            bytes[at..at + len].copy_from_slice(&other[from..from + len]);
+        }
+        _ => (0..len).for_each(|i| bytes[at + i] = random.below(256) as u8),
+    }
+}
+
+/// Runs for a second, or for `FUZZ_SECONDS`.
+#[test]
+fn whatever_happens_to_the_files_no_wrong_record_is_shown() {
+    let seconds = std::env::var("FUZZ_SECONDS")
+        .ok()
+        .and_then(|s| s.parse().ok());
+    let until = Instant::now() + Duration::from_secs(seconds.unwrap_or(1));
+    let (files, after) = used();
+    let (mut rounds, mut refused) = (0, 0);
+    while rounds < 100 || Instant::now() < until {
+        let mut random = Random(rounds);
+        let mut broken = files.clone();
+        for _ in 0..=random.below(4) {
+            mangle_folder(&mut broken, &mut random);
+        }
+        let disk = disk_with(&broken);
+        match open_after(&disk, options(SyncMode::EveryAck), after) {
+            Ok((log, recovery, records)) => {
+                let expected = after + 1..=recovery.last_index;
+                assert!(
+                    records.iter().map(|r| r.index).eq(expected),
+                    "round {rounds}"
+                );
+                assert!(records.iter().all(is_right), "round {rounds}");
+                append_many(&log, 3, 9);
+            }
+            Err(Error::Damaged { .. } | Error::Newer { .. } | Error::Missing { .. }) => {
+                refused += 1;
+                assert_eq!(
+                    folder(&disk),
+                    broken,
+                    "round {rounds}: a refusal changes nothing"
+                );
+            }
+            Err(other) => panic!("round {rounds}: {other}"),
+        }
+        rounds += 1;
+    }
+    println!("{rounds} rounds, {refused} refused");
+    assert!(refused > 0);
 }

@@ -41,8 +41,8 @@ pub fn written(closed: bool, recycled: bool) -> (Files, u64) {
     (files, after)
 }
 
-fn survey(disk: &dyn Disk) -> Survey {
-    longbow_log::verify(disk, Path::new(DIR), &mut |_| ()).unwrap()
+fn survey(disk: &dyn Disk, after: u64) -> Survey {
+    longbow_log::verify(disk, Path::new(DIR), after, &mut |_| ()).unwrap()
 }
 
 /// Behind the last byte that is not zero.
@@ -66,13 +66,29 @@ fn named(error: &Error) -> (&Path, u64, u64, Flaw) {
     }
 }
 
+/// The file that says that everything up to an index was durable at the last close.
+pub fn claim(durable: u64) -> (PathBuf, Vec<u8>) {
+    let mut bytes = b"LBCLAIM\0".to_vec();
+    bytes.extend_from_slice(&durable.to_le_bytes());
+    let crc = crc_fast::crc32_iscsi(&bytes);
+    bytes.extend_from_slice(&crc.to_le_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    (Path::new(DIR).join("durable.claim"), bytes)
+}
+
 /// Looks over the files, opens them, and expects both to think the same.
 fn agree(files: &Files, after: u64) -> Survey {
-    let disk = disk_with(files);
-    let found = survey(&disk);
-    assert_eq!(&segment_files(&disk), files, "looking changes nothing");
+    agree_with(files, after, None)
+}
+
+fn agree_with(files: &Files, after: u64, claimed: Option<u64>) -> Survey {
+    let mut all = files.clone();
+    all.extend(claimed.map(claim));
+    let disk = disk_with(&all);
+    let found = survey(&disk, after);
+    assert!(&segment_files(&disk) == files, "looking changed something");
     let mut walked = Vec::new();
-    let walk = longbow_log::records(&disk, Path::new(DIR), 0, &mut |record| {
+    let walk = longbow_log::records(&disk, Path::new(DIR), after, 0, &mut |record| {
         walked.push(record);
         ControlFlow::Continue(())
     });
@@ -108,7 +124,7 @@ fn a_whole_log_is_whole() {
         assert_eq!(found.first_index, after + 1);
         let mut told = 0;
         let disk = disk_with(&files);
-        longbow_log::verify(&disk, Path::new(DIR), &mut |bytes| told += bytes).unwrap();
+        longbow_log::verify(&disk, Path::new(DIR), after, &mut |bytes| told += bytes).unwrap();
         assert_eq!(told, found.bytes);
         assert_eq!(
             longbow_log::size_bytes(&disk, Path::new(DIR)).unwrap(),
@@ -119,7 +135,7 @@ fn a_whole_log_is_whole() {
 
 #[test]
 fn no_folder_is_an_empty_log() {
-    let found = survey(&MemoryDisk::new());
+    let found = survey(&MemoryDisk::new(), 0);
     assert_eq!((found.files, found.entries, found.last_index), (0, 0, 0));
     assert!(found.damages.is_empty());
 }
@@ -187,7 +203,8 @@ fn mangled_logs_are_judged_as_a_start_judges_them() {
                 _ => bytes.get_mut(at).into_iter().for_each(|byte| *byte ^= 16),
             }
         }
-        let found = agree(&files, after);
+        let claimed = (random.below(2) == 0).then(|| after + random.below(62));
+        let found = agree_with(&files, after, claimed);
         damaged += usize::from(!found.damages.is_empty());
         torn += usize::from(found.torn.is_some());
     }
@@ -258,9 +275,28 @@ fn records_come_from_the_index_asked_for_and_until_told_to_stop() {
                 false => ControlFlow::Break(()),
             }
         };
-        longbow_log::records(&disk, Path::new(DIR), from, each).unwrap();
-        let last = survey(&disk).last_index;
+        longbow_log::records(&disk, Path::new(DIR), after, from, each).unwrap();
+        let last = survey(&disk, after).last_index;
         let expected: Vec<u64> = (from.max(after + 1)..=last).take(5).collect();
         assert_eq!(seen, expected, "from {from}");
     }
+}
+
+#[test]
+fn what_the_last_close_promised_is_missed() {
+    let (files, _) = written(true, false);
+    assert!(agree_with(&files, 0, Some(60)).damages.is_empty());
+    let short = files[..3].to_vec();
+    let whole = agree(&short, 0);
+    assert!(whole.damages.is_empty(), "{whole:?}");
+    let found = agree_with(&short, 0, Some(60));
+    let ranges: Vec<_> = found.damages.iter().map(|d| (d.from, d.through)).collect();
+    assert_eq!(ranges, [(whole.last_index + 1, 60)]);
+    assert_eq!(found.damages[0].file, short[2].0);
+    let found = agree_with(&Vec::new(), 0, Some(5));
+    assert_eq!(found.damages.len(), 1);
+    assert!(agree_with(&Vec::new(), 5, Some(5)).damages.is_empty());
+    let torn = vec![(files[0].0.clone(), files[0].1[..1000].to_vec())];
+    assert!(agree(&torn, 0).torn.is_some());
+    assert!(agree_with(&torn, 0, Some(60)).torn.is_none());
 }
