@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use longbow_types::{ConfigError, Inputs, Kind, OPTIONS, Spec};
 
+use crate::{bench_log, capacity};
+
 /// What was asked for.
 pub enum Command {
     /// Run the server.
@@ -19,6 +21,16 @@ pub enum Command {
     },
     /// Print the page of the documentation that describes them.
     Markdown,
+    /// Measure the write-ahead log.
+    BenchLog {
+        /// What is asked for, or what is wrong with it.
+        settings: Result<Box<bench_log::Settings>, String>,
+    },
+    /// Say what a load takes.
+    Capacity {
+        /// The load, and whether as JSON; or what is wrong with it.
+        asked: Result<(capacity::Load, bool), String>,
+    },
     /// Print the version.
     Version,
 }
@@ -33,6 +45,12 @@ pub fn parse() -> Command {
         Some(("config", matches)) if matches.get_flag("markdown") => Command::Markdown,
         Some(("config", matches)) => Command::Config {
             inputs: inputs(matches),
+        },
+        Some(("bench", matches)) => Command::BenchLog {
+            settings: bench_log::settings(matches).map(Box::new),
+        },
+        Some(("capacity", matches)) => Command::Capacity {
+            asked: capacity::load(matches),
         },
         _ => Command::Version,
     }
@@ -58,6 +76,8 @@ fn command() -> clap::Command {
             )
             .arg(markdown),
         )
+        .subcommand(bench_log::command())
+        .subcommand(capacity::command())
         .subcommand(clap::Command::new("version").about("Print the version"))
 }
 

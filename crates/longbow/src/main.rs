@@ -1,4 +1,4 @@
-//! The `longbow` program: `serve`, `config`, `version`.
+//! The `longbow` program: `serve`, `config`, `bench log`, `capacity`, `version`.
 //!
 //! It reads the command line, sets up the log, and hands over to the server's crate. What it is not: a place for logic
 //! of the database.
@@ -13,8 +13,11 @@
 #![forbid(unsafe_code)]
 
 mod banner;
+mod bench_log;
+mod capacity;
 mod cli;
 mod config_cmd;
+mod framing;
 mod logging;
 mod out;
 mod serve;
@@ -29,6 +32,8 @@ fn main() -> ExitCode {
     match cli::parse() {
         cli::Command::Serve { inputs } => serve::serve(inputs),
         cli::Command::Config { inputs } => config_cmd::list(inputs),
+        cli::Command::BenchLog { settings } => bench_log::run(settings.map(|settings| *settings)),
+        cli::Command::Capacity { asked } => capacity::run(asked),
         cli::Command::Markdown => config_cmd::markdown(),
         cli::Command::Version => out::print(&format!("longbow {}", env!("CARGO_PKG_VERSION"))),
     }
