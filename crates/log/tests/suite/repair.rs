@@ -31,6 +31,9 @@ fn damages(files: &Files) -> Vec<(&'static str, Files)> {
     for (_, bytes) in &mut bottom[2..] {
         bytes[5] ^= 1;
     }
+    let mut hollow = files.to_vec();
+    hollow[1].1[900..].fill(0);
+    hollow[2].1[32..].fill(0);
     let mut torn = files.clone();
     torn[3].1.truncate(700);
     vec![
@@ -40,6 +43,7 @@ fn damages(files: &Files) -> Vec<(&'static str, Files)> {
         ("the header of another", flip(2, 3)),
         ("a missing segment", without(1)),
         ("two places", twice),
+        ("all but the last that vouches", hollow),
         ("all headers behind", bottom),
         ("a missing end", [&files[..3], &[claim(60)]].concat()),
         (
