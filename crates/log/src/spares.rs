@@ -225,6 +225,21 @@ pub(crate) fn begin_segment(
         path: spares.new_path(options),
         bytes: 0,
     });
+    let begun = begin_in(disk, options, &spare, first, previous);
+    if begun.is_err() {
+        // It may be gone, or a segment by now, which the caller sees to.
+        let _ = disk.remove(&spare.path);
+    }
+    begun
+}
+
+fn begin_in(
+    disk: &dyn Disk,
+    options: &Options,
+    spare: &Spare,
+    first: u64,
+    previous: u32,
+) -> longbow_disk::Result<Begun> {
     let (bytes, link) = encode_header(first, previous);
     let file = if spare.bytes == 0 {
         disk.create(&spare.path)?

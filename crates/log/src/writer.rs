@@ -128,16 +128,21 @@ impl Writer {
     fn commit(&mut self, batch: Vec<Pending>) {
         let bytes = total_bytes(&batch);
         let first = batch[0].header.index;
-        if let Err(cause) = self.make_room(first, bytes) {
-            return self.refuse(batch, cause);
+        let started = Instant::now();
+        let mut written = self.put_down(&batch, bytes);
+        if let Err(cause) = &written
+            && cause.is_no_space()
+            && self.give_up_spares()
+            && self.roll_back(first).is_ok()
+        {
+            written = self.put_down(&batch, bytes);
         }
-        let written = Instant::now();
-        if let Err(cause) = self.write(&batch) {
+        if let Err(cause) = written {
             return self.refuse(batch, cause);
         }
         self.note_written(&batch, bytes);
         if self.shared.options.sync == SyncMode::EveryAck {
-            self.make_durable(bytes, written.elapsed());
+            self.make_durable(bytes, started.elapsed());
         }
         let state = self.shared.wait_for_disk(self.shared.state.lock());
         let poisoned = state.poisoned();
@@ -147,6 +152,12 @@ impl Writer {
             Some(error) => self.fail(batch, &error),
             None => self.acknowledge(batch, self.end - bytes, durable),
         }
+    }
+
+    /// Writes a batch, into a new segment where this one has no room for it.
+    fn put_down(&mut self, batch: &[Pending], bytes: u64) -> longbow_disk::Result<()> {
+        self.make_room(batch[0].header.index, bytes)?;
+        self.write(batch)
     }
 
     /// Syncs what was just written, if the write did not, and took so long, do that itself.
@@ -282,8 +293,7 @@ impl Writer {
     }
 
     /// Gives up a batch that could not be written. On a full disk the log is brought back to where it was before the
-    /// batch, and goes on, without the files that it kept for later; in all other cases, and if that fails, it is
-    /// poisoned.
+    /// batch, and goes on; in all other cases, and if that fails, it is poisoned.
     fn refuse(&mut self, batch: Vec<Pending>, cause: longbow_disk::Error) {
         let cause = Arc::new(cause);
         if !cause.is_no_space() {
@@ -292,7 +302,6 @@ impl Writer {
             tracing::error!(%error, "cannot cut an unfinished write");
             self.shared.poison(cause.clone());
         } else {
-            self.give_up_spares();
             return self.refuse_all(batch, Error::NoSpace { cause });
         }
         self.fail(batch, &Error::Poisoned { cause });
@@ -314,13 +323,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Frees the space of the spare files. Those that cannot be removed are found at the next start.
-    fn give_up_spares(&self) {
-        for spare in self.shared.spares.take_all() {
-            if let Err(error) = self.shared.disk.remove(&spare.path) {
-                tracing::warn!(%error, "cannot remove a spare file of the log");
-            }
+    /// Frees the space of the spare files; whether there were any.
+    fn give_up_spares(&self) -> bool {
+        let spares = self.shared.spares.take_all();
+        let Shared { disk, options, .. } = &*self.shared;
+        let removed = spares.iter().try_for_each(|spare| disk.remove(&spare.path));
+        // Some file systems free the space only when the name is gone for good.
+        if let Err(error) = removed.and_then(|()| disk.sync_dir(&options.dir)) {
+            // What is left is found at the next start.
+            tracing::warn!(%error, "cannot remove the spare files of the log");
         }
+        !spares.is_empty()
     }
 
     /// Refuses a batch and everything queued behind it, whose indexes are given to the entries that come next.
@@ -371,10 +384,10 @@ impl Writer {
 
     /// Makes everything durable and leaves a mark that says so.
     fn finish(&mut self) {
-        if self.shared.options.sync == SyncMode::Never {
-            if let Err(error) = self.shared.sync_all_segments() {
-                return self.shared.poison(Arc::new(error));
-            }
+        if self.shared.options.sync == SyncMode::Never
+            && let Err(error) = self.shared.sync_all_segments()
+        {
+            return self.shared.poison(Arc::new(error));
         }
         self.wait_until_durable();
         if let Err(error) = self.leave_mark() {

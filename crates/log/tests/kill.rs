@@ -23,6 +23,7 @@ const KEPT: u64 = 400;
 fn mode(name: &str) -> SyncMode {
     match name {
         "every-ack" => SyncMode::EveryAck,
+        "never" => SyncMode::Never,
         _ => SyncMode::Background {
             max_unsynced_bytes: u64::MAX,
             max_unsynced_age: Duration::from_secs(3600),
@@ -81,8 +82,9 @@ fn victim(dir: &Path, sync: SyncMode, after: u64) {
         };
         log.append(entry, Box::new(done))
             .expect("there is room in the queue");
-        if index % KEPT == 0 && log.durable_index() > KEPT {
-            let purged = log.durable_index() - KEPT;
+        if index % KEPT == 0 && index > 2 * KEPT {
+            // A checkpoint would hold these; without syncs nothing else makes them durable.
+            let purged = index - 2 * KEPT;
             tell(format!("purged {purged}"));
             log.purge(purged).expect("the disk works");
         }
@@ -173,7 +175,7 @@ fn main() {
     let rounds = std::env::var("KILLS")
         .ok()
         .and_then(|kills| kills.parse().ok());
-    for name in ["every-ack", "background"] {
+    for name in ["every-ack", "background", "never"] {
         check(name, rounds.unwrap_or(ROUNDS));
     }
 }

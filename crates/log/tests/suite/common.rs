@@ -23,13 +23,14 @@ pub const BACKGROUND: SyncMode = SyncMode::Background {
     max_unsynced_age: Duration::from_secs(3600),
 };
 
-/// Small segments and a clock that stands still.
+/// Small segments, whose files are used again, and a clock that stands still. None is prepared ahead, so that a test does
+/// the same each time.
 pub fn options(sync: SyncMode) -> Options {
     Options {
         sync,
         segment_size: 4096,
         prepared_segments: 0,
-        spare_bytes: 0,
+        spare_bytes: 6 * 4096,
         clock: Arc::new(|| 1_700_000_000_000_000),
         ..Options::new(DIR)
     }

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use longbow_disk::{Disk, MemoryDisk};
-use longbow_log::{Error, Options, SyncMode};
+use longbow_log::{Error, SyncMode};
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -139,11 +139,7 @@ fn other_files_in_the_folder_are_left_alone() {
 /// A log whose files were segments before, some of which were purged, and its folder, spares and all.
 fn used() -> (Files, u64) {
     let disk = MemoryDisk::new();
-    let options = Options {
-        spare_bytes: 6 * 4096,
-        ..options(SyncMode::EveryAck)
-    };
-    let (log, ..) = open_after(&disk, options, 0).unwrap();
+    let (log, ..) = open(&disk, SyncMode::EveryAck).unwrap();
     append_many(&log, 150, 150);
     log.purge(120).unwrap();
     append_many(&log, 40, 150);

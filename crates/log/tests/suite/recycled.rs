@@ -7,14 +7,6 @@ use std::path::{Path, PathBuf};
 
 const MODES: [SyncMode; 2] = [SyncMode::EveryAck, BACKGROUND];
 
-/// Files are kept for later segments; none is prepared, so that a test does the same each time.
-fn recycling(sync: SyncMode) -> Options {
-    Options {
-        spare_bytes: 6 * 4096,
-        ..options(sync)
-    }
-}
-
 fn spares(disk: &MemoryDisk) -> Vec<String> {
     let names = disk.list(Path::new(DIR)).unwrap();
     names
@@ -25,7 +17,7 @@ fn spares(disk: &MemoryDisk) -> Vec<String> {
 
 /// A log whose files have had some lives already, and the index up to which it was purged.
 fn used_log(disk: &MemoryDisk, sync: SyncMode) -> (Log, u64) {
-    let (log, ..) = open_after(disk, recycling(sync), 0).unwrap();
+    let (log, ..) = open_after(disk, options(sync), 0).unwrap();
     for _ in 0..4 {
         append_many(&log, 100, 100);
         log.sync().unwrap();
@@ -46,7 +38,7 @@ fn purged_files_become_segments_again() {
         assert!(spares(&disk).len() < before.len(), "none was used");
         let last = log.last_index();
         drop(log);
-        let (log, recovery, records) = open_after(&disk, recycling(sync), after).unwrap();
+        let (log, recovery, records) = open_after(&disk, options(sync), after).unwrap();
         assert_eq!((recovery.last_index, recovery.cut_bytes), (last, 0));
         assert!(records.iter().map(|r| r.index).eq(after + 1..=last));
         assert!(records.iter().all(is_right));
@@ -102,7 +94,7 @@ fn a_spare_that_makes_no_sense_or_has_too_late_an_index_is_removed() {
     }
     let options = Options {
         spare_bytes: 1 << 30,
-        ..recycling(SyncMode::EveryAck)
+        ..options(SyncMode::EveryAck)
     };
     let (log, ..) = open_after(&disk, options, after).unwrap();
     assert_eq!(spares(&disk).len(), good);
@@ -138,7 +130,7 @@ fn a_tail_torn_at_any_byte_over_an_earlier_life_is_cut_there() {
         let mut files = files.clone();
         files.push((torn, self::torn(&before, &now, len)));
         let disk = disk_with(&files);
-        let opened = open_after(&disk, recycling(SyncMode::EveryAck), after);
+        let opened = open_after(&disk, options(SyncMode::EveryAck), after);
         let (log, recovery, records) = opened.unwrap();
         assert!((sound..=sound + 2).contains(&recovery.last_index));
         assert!(recovery.last_index >= sound + ((len - start) / frame) as u64);
@@ -146,7 +138,7 @@ fn a_tail_torn_at_any_byte_over_an_earlier_life_is_cut_there() {
         append_many(&log, 5, 50);
         let last = log.last_index();
         drop(log);
-        let (_, again, records) = open_after(&disk, recycling(SyncMode::EveryAck), after).unwrap();
+        let (_, again, records) = open_after(&disk, options(SyncMode::EveryAck), after).unwrap();
         assert_eq!((again.last_index, again.cut_bytes), (last, 0));
         assert!(records.iter().all(is_right));
     }
@@ -160,7 +152,7 @@ fn check_power(sync: SyncMode, seed: u64) {
     // What must be there, and what may.
     let mut safe = 0;
     for _ in 0..12 {
-        let (log, recovery, records) = open_after(&disk, recycling(sync), after).unwrap();
+        let (log, recovery, records) = open_after(&disk, options(sync), after).unwrap();
         assert!(
             recovery.last_index >= safe,
             "lost {} of {safe}",
@@ -225,7 +217,7 @@ fn swapped_and_repeated_blocks_are_never_served() {
         // What was claimed at the close lies elsewhere.
         let claim = Path::new(DIR).join("durable.claim");
         broken.push((claim.clone(), disk.read(&claim, 100).unwrap()));
-        let opened = open_after(&disk_with(&broken), recycling(SyncMode::EveryAck), after);
+        let opened = open_after(&disk_with(&broken), options(SyncMode::EveryAck), after);
         match opened {
             Err(Error::Damaged { .. }) => refused += 1,
             Err(other) => panic!("{other}"),
@@ -264,23 +256,23 @@ fn segments_are_prepared_ahead_and_used() {
 fn written_with_each_entry_or_never_synced_it_comes_back() {
     let dsync = Options {
         sync_method: longbow_log::SyncMethod::Dsync,
-        ..recycling(SyncMode::EveryAck)
+        ..options(SyncMode::EveryAck)
     };
     let disk = MemoryDisk::new();
     let (log, ..) = open_after(&disk, dsync, 0).unwrap();
     append_many(&log, 100, 100);
     assert_eq!((log.durable_index(), log.unsynced_bytes()), (100, 0));
-    let (_, recovery, _) = open_after(&disk.crash(), recycling(SyncMode::EveryAck), 0).unwrap();
+    let (_, recovery, _) = open_after(&disk.crash(), options(SyncMode::EveryAck), 0).unwrap();
     assert_eq!(recovery.last_index, 100);
 
     let disk = MemoryDisk::new();
-    let (log, ..) = open_after(&disk, recycling(SyncMode::Never), 0).unwrap();
+    let (log, ..) = open_after(&disk, options(SyncMode::Never), 0).unwrap();
     append_many(&log, 100, 100);
     assert_eq!((log.durable_index(), log.sync().unwrap()), (0, 0));
-    let (_, recovery, _) = open_after(&disk.crash(), recycling(SyncMode::Never), 0).unwrap();
+    let (_, recovery, _) = open_after(&disk.crash(), options(SyncMode::Never), 0).unwrap();
     assert_eq!(recovery.last_index, 0);
     log.close().unwrap();
     assert_eq!(log.durable_index(), 100);
-    let (_, recovery, _) = open_after(&disk.crash(), recycling(SyncMode::Never), 0).unwrap();
+    let (_, recovery, _) = open_after(&disk.crash(), options(SyncMode::Never), 0).unwrap();
     assert_eq!(recovery.last_index, 100);
 }
