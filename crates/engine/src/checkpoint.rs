@@ -49,16 +49,18 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
         }
     };
     shared.checkpoint.store(number, Ordering::Release);
-    let covered = manifest
-        .datasets
-        .iter()
-        .map(|dataset| dataset.applied)
-        .min();
-    shared
-        .log
-        .purge(covered.unwrap_or(u64::MAX).min(manifest.catalog_index))?;
+    shared.log.purge(covered(&manifest))?;
     sweep(shared, &manifest)?;
     Ok(number)
+}
+
+/// The log index up to which a checkpoint holds everything.
+pub(crate) fn covered(manifest: &Manifest) -> u64 {
+    let datasets = manifest.datasets.iter().map(|dataset| dataset.applied);
+    datasets
+        .min()
+        .unwrap_or(u64::MAX)
+        .min(manifest.catalog_index)
 }
 
 /// Writes the files of a checkpoint, and the manifest that names them.
@@ -259,7 +261,7 @@ pub(crate) fn sweep_folder(
 }
 
 /// The names of all files of a dataset.
-fn files_of(dataset: &DatasetManifest) -> HashSet<&str> {
+pub(crate) fn files_of(dataset: &DatasetManifest) -> HashSet<&str> {
     let segments = dataset.segments.iter().map(|segment| &segment.file);
     let tombstones = dataset.tombstones.iter().map(|dead| &dead.file);
     let indexes = dataset.indexes.iter().map(|index| &index.file);

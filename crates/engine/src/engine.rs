@@ -70,7 +70,7 @@ impl Engine {
     /// If another process holds the folder, if it is damaged or of a newer version, or if the disk fails.
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
         disk.create_dir_all(&options.path)?;
-        let lock = lock_folder(disk.as_ref(), &options.path)?;
+        let lock = lock_folder(disk.as_ref(), &options.path, "longbow")?;
         let (to_applier, committed) = std::sync::mpsc::channel();
         let (shared, recovered) = recover(disk, options, to_applier)?;
         let shared = Arc::new(shared);
@@ -444,8 +444,9 @@ fn apply_all(shared: &Shared, committed: &Receiver<Option<Committed>>) {
     }
 }
 
-fn lock_folder(disk: &dyn Disk, path: &Path) -> Result<Box<dyn Lock>> {
-    match disk.lock(&path.join("LOCK"), "longbow") {
+/// Takes the lock of a data folder; `purpose` is told to whoever finds it taken.
+pub(crate) fn lock_folder(disk: &dyn Disk, path: &Path, purpose: &str) -> Result<Box<dyn Lock>> {
+    match disk.lock(&path.join("LOCK"), purpose) {
         Ok(lock) => Ok(lock),
         Err(error @ longbow_disk::Error::Held { .. }) => Err(Error::Locked {
             holder: error.to_string(),

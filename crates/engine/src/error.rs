@@ -176,6 +176,10 @@ pub enum Error {
     #[error("{holder}; stop that process or choose another data folder")]
     Locked { holder: String },
     #[error(
+        "{path} is no data folder: it holds no log, no MANIFEST and no datasets; give the folder that the node is started with"
+    )]
+    NotADataFolder { path: String },
+    #[error(
         "the log entry {index} cannot be read: {what}; the data folder is damaged or of a newer version"
     )]
     BadEntry { index: u64, what: &'static str },
@@ -226,6 +230,7 @@ impl Error {
             Error::DiskSpace { .. } => "disk_space",
             Error::LogMissing { .. } => "data_damaged",
             Error::Locked { .. } => "data_folder_locked",
+            Error::NotADataFolder { .. } => "no_data_folder",
             Error::BadEntry { .. } => "bad_log_entry",
             Error::Stopped(_) => "node_stopped",
             Error::Timeout(_) => "timeout",
@@ -238,7 +243,9 @@ impl Error {
             Error::DatasetNotFound(_) | Error::IdNotFound { .. } | Error::NamespaceNotFound(_) => {
                 Class::NotFound
             }
-            Error::NamespaceNotEmpty { .. } | Error::Locked { .. } => Class::FailedPrecondition,
+            Error::NamespaceNotEmpty { .. }
+            | Error::Locked { .. }
+            | Error::NotADataFolder { .. } => Class::FailedPrecondition,
             Error::Unimplemented(_) => Class::Unimplemented,
             Error::MemoryLimit { .. } | Error::DiskSpace { .. } => Class::ResourceExhausted,
             Error::Storage(error) => of_storage(error).1,

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use longbow_disk::Disk;
 use longbow_index::{Hnsw, HnswParams, VectorSource};
 use longbow_log::{Log, Record};
-use longbow_storage::{DatasetManifest, IdMap, Manifest, Segment, Tombstones, crc32c};
+use longbow_storage::{DatasetManifest, IdMap, Manifest, Segment, Tombstones};
 
 use crate::apply::{Committed, apply};
 use crate::catalog::Catalog;
-use crate::checkpoint::{MANIFEST, file_number, sweep_folder};
+use crate::checkpoint::{MANIFEST, covered, file_number, sweep_folder};
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::dead::DeadRows;
@@ -24,6 +24,7 @@ use crate::schema::{DatasetSchema, VectorColumn};
 use crate::shared::Shared;
 use crate::tail::Tail;
 use crate::vectors::Vectors;
+use crate::verify::check_graph;
 use crate::view::{Part, View};
 
 /// Dead rows of a checkpoint died before any log entry that a reader can ask about.
@@ -61,16 +62,11 @@ pub(crate) fn recover(
     let mut recovered = Recovered::default();
     let manifest_path = options.path.join(MANIFEST);
     let found = Manifest::read(disk.as_ref(), &manifest_path)?;
-    refuse_missing_log(disk.as_ref(), &options, found.is_some())?;
+    refuse_missing_log(disk.as_ref(), &options.path, found.is_some())?;
     let manifest = found.unwrap_or_default();
     recovered.checkpoint = manifest.checkpoint;
     let catalog = load(disk.as_ref(), &options, &manifest, &mut recovered)?;
-    let after = manifest
-        .datasets
-        .iter()
-        .map(|dataset| dataset.applied)
-        .min();
-    let after = after.unwrap_or(u64::MAX).min(manifest.catalog_index);
+    let after = covered(&manifest);
     let log_options = longbow_log::Options {
         segment_size: options.log_segment_bytes,
         sync: options.sync,
@@ -116,10 +112,11 @@ pub(crate) fn recover(
 
 /// A folder with rows and without a log is not a new one: opened as such it would lose acknowledged writes, and its
 /// rows would be swept away as leftovers.
-fn refuse_missing_log(disk: &dyn Disk, options: &Options, has_manifest: bool) -> Result<()> {
+pub(crate) fn refuse_missing_log(disk: &dyn Disk, folder: &Path, has_manifest: bool) -> Result<()> {
     let holds = |path: &Path| Ok::<_, Error>(disk.exists(path)? && !disk.list(path)?.is_empty());
-    let path = options.path.join("log");
-    if holds(&path)? || !(has_manifest || holds(&options.path.join("datasets"))?) {
+    let path = folder.join("log");
+    let has_log = !longbow_log::segments(disk, &path)?.is_empty();
+    if has_log || !(has_manifest || holds(&folder.join("datasets"))?) {
         return Ok(());
     }
     let path = path.display().to_string();
@@ -229,13 +226,8 @@ fn load_index(
     };
     let dir = options.path.join("datasets").join(saved.number.to_string());
     let bytes = disk.map(&dir.join(&saved_index.file))?;
-    let graph = if bytes.len() as u64 == saved_index.bytes && crc32c(&bytes) == saved_index.crc32c {
-        load_graph(column, options.hnsw, view, &bytes)
-    } else {
-        Err(Error::BadGraph {
-            file: saved_index.file.clone(),
-        })
-    };
+    let graph = check_graph(&bytes, saved_index)
+        .and_then(|()| load_graph(column, options.hnsw, view, &bytes));
     match graph {
         Ok(graph) => Ok(ColumnIndex::with_graph(
             &column.name,

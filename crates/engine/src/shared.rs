@@ -92,6 +92,7 @@ impl Shared {
         let entry = Entry {
             shard: shard_of(&op),
             term: 0,
+            shard_index: 0,
             kind,
             payload,
         };

@@ -11,4 +11,5 @@ mod power;
 mod property;
 mod random;
 mod readers;
+mod repair;
 mod rows;
