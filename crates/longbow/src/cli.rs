@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use longbow_types::{ConfigError, Inputs, Kind, OPTIONS, Spec};
 
-use crate::{bench_log, capacity};
+use crate::{bench_log, capacity, offline};
 
 /// What was asked for.
 pub enum Command {
@@ -31,6 +31,11 @@ pub enum Command {
         /// The load, and whether as JSON; or what is wrong with it.
         asked: Result<(capacity::Load, bool), String>,
     },
+    /// Do something with a data folder that no node runs on.
+    Offline {
+        /// What.
+        asked: offline::Asked,
+    },
     /// Print the version.
     Version,
 }
@@ -52,7 +57,11 @@ pub fn parse() -> Command {
         Some(("capacity", matches)) => Command::Capacity {
             asked: capacity::load(matches),
         },
-        _ => Command::Version,
+        Some((name, matches)) => match offline::asked(name, matches) {
+            Some(asked) => Command::Offline { asked },
+            None => Command::Version,
+        },
+        None => Command::Version,
     }
 }
 
@@ -76,6 +85,7 @@ fn command() -> clap::Command {
             )
             .arg(markdown),
         )
+        .subcommands(offline::commands())
         .subcommand(bench_log::command())
         .subcommand(capacity::command())
         .subcommand(clap::Command::new("version").about("Print the version"))

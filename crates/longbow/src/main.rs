@@ -1,11 +1,12 @@
-//! The `longbow` program: `serve`, `config`, `bench log`, `capacity`, `version`.
+//! The `longbow` program: `serve`, `config`, `verify`, `repair`, `log tail`, `bench log`, `capacity`, `version`.
 //!
 //! It reads the command line, sets up the log, and hands over to the server's crate. What it is not: a place for logic
 //! of the database.
 //!
 //! Exit codes: 0 after a clean stop (SIGTERM or SIGINT), 1 if the server can't start or fails, 2 if the command line or
-//! the configuration is wrong. Standard output carries only what was asked for: the settings, the version, or the one
-//! line `longbow ready …` of a server that is up. All else goes to standard error.
+//! the configuration is wrong, 3 if a data folder is damaged. Standard output carries only what was asked for: the
+//! settings, the version, a report, or the one line `longbow ready …` of a server that is up. All else goes to standard
+//! error.
 //!
 //! ```text
 //! longbow serve --data-path ./data --listen-addr 127.0.0.1:0
@@ -19,6 +20,7 @@ mod cli;
 mod config_cmd;
 mod framing;
 mod logging;
+mod offline;
 mod out;
 mod serve;
 
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         cli::Command::Config { inputs } => config_cmd::list(inputs),
         cli::Command::BenchLog { settings } => bench_log::run(settings.map(|settings| *settings)),
         cli::Command::Capacity { asked } => capacity::run(asked),
+        cli::Command::Offline { asked } => offline::run(asked),
         cli::Command::Markdown => config_cmd::markdown(),
         cli::Command::Version => out::print(&format!("longbow {}", env!("CARGO_PKG_VERSION"))),
     }

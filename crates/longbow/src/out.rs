@@ -6,6 +6,9 @@ use std::process::ExitCode;
 /// The command line or the configuration is wrong.
 pub const BAD_CONFIGURATION: u8 = 2;
 
+/// A data folder is damaged.
+pub const DAMAGED: u8 = 3;
+
 /// Prints a line. A reader that has gone away is no error of ours.
 pub fn print(text: &str) -> ExitCode {
     let mut out = std::io::stdout().lock();
