@@ -77,6 +77,11 @@ fn round(shared: &Shared, turn: usize) -> bool {
     worked
 }
 
+/// Lets the calling thread take only what processor time nobody else wants.
+pub(crate) fn stand_back_for_all() {
+    stand_back(Share::Idle);
+}
+
 /// Failing to stand back only makes the thread compete.
 fn stand_back(share: Share) {
     let stood_back = match share {
@@ -86,7 +91,7 @@ fn stand_back(share: Share) {
         }
         Share::Steady => rustix::process::nice(NICENESS).is_ok(),
     };
-    tracing::debug!(?share, stood_back, "indexing thread");
+    tracing::debug!(?share, stood_back, "background thread");
 }
 
 /// Does one job of each index of a dataset; false if there was none.

@@ -101,5 +101,5 @@ pub use verify::{FileDamage, FileKind, Progress, Tally, Verification};
 pub use view::View;
 
 pub use longbow_index::HnswParams;
-pub use longbow_log::{Cut, Survey, SyncMode, Torn};
+pub use longbow_log::{Cut, Survey, SyncMethod, SyncMode, Torn};
 pub use longbow_storage::{Batch, schema_from_message};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use longbow_index::HnswParams;
-use longbow_log::SyncMode;
+use longbow_log::{SyncMethod, SyncMode};
 
 /// Options of [`crate::Engine::open`]; see the configuration page for the meaning of each.
 #[derive(Debug, Clone)]
@@ -13,6 +13,10 @@ pub struct Options {
     pub path: PathBuf,
     /// What an acknowledgement waits for.
     pub sync: SyncMode,
+    /// How it is synced where each acknowledgement waits for that.
+    pub sync_method: SyncMethod,
+    /// Files of the log that are written full of zeros ahead of their use. Default none; a node makes one.
+    pub log_prepared: usize,
     /// Size at which the log begins a new file, in bytes.
     pub log_segment_bytes: u64,
     /// Extra wait of the log to fill a batch.
@@ -48,6 +52,8 @@ impl Options {
                 max_unsynced_bytes: 256 << 20,
                 max_unsynced_age: Duration::from_secs(1),
             },
+            sync_method: SyncMethod::default(),
+            log_prepared: 0,
             log_segment_bytes: 64 << 20,
             linger: Duration::ZERO,
             log_batch_entries: 100,

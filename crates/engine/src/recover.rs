@@ -70,6 +70,11 @@ pub(crate) fn recover(
     let log_options = longbow_log::Options {
         segment_size: options.log_segment_bytes,
         sync: options.sync,
+        sync_method: options.sync_method,
+        prepared_segments: options.log_prepared,
+        // As much as the log may take anyway: the next gigabyte goes where the last one went.
+        spare_bytes: options.max_log_bytes,
+        low_priority: Arc::new(crate::indexer::stand_back_for_all),
         linger: options.linger,
         max_batch_entries: options.log_batch_entries,
         observer: Arc::new(LogMetrics),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use longbow_kernels::Kernels;
 use longbow_server::Started;
-use longbow_types::{Config, Host, Value};
+use longbow_types::{Config, Host, Value, WalSyncMethod};
 
 /// What a reader wants to know of a server that is up.
 pub struct Banner<'a> {
@@ -54,6 +54,9 @@ impl<'a> Banner<'a> {
     }
 
     fn sync(&self) -> String {
+        if self.config.wal_sync_method == WalSyncMethod::None {
+            return "never: a power loss may take anything since the last clean stop".to_owned();
+        }
         if !self.config.storage_async_fsync {
             return "before every acknowledgement".to_owned();
         }

@@ -43,8 +43,8 @@ mod wire;
 use std::future::Future;
 use std::sync::Arc;
 
-use longbow_engine::{Engine, Options, SyncMode};
-use longbow_types::Config;
+use longbow_engine::{Engine, Options, SyncMethod, SyncMode};
+use longbow_types::{Config, WalSyncMethod};
 use tokio::sync::watch;
 
 use crate::context::Context;
@@ -96,7 +96,9 @@ pub async fn run(
 
 /// The engine's options as configured.
 fn engine_options(config: &Config) -> Options {
-    let sync = if config.storage_async_fsync {
+    let sync = if config.wal_sync_method == WalSyncMethod::None {
+        SyncMode::Never
+    } else if config.storage_async_fsync {
         SyncMode::Background {
             max_unsynced_bytes: config.wal_max_unsynced.bytes,
             max_unsynced_age: config.wal_max_unsynced.age,
@@ -107,6 +109,11 @@ fn engine_options(config: &Config) -> Options {
     let defaults = Options::new(&config.data_path);
     Options {
         sync,
+        sync_method: match config.wal_sync_method {
+            WalSyncMethod::Dsync => SyncMethod::Dsync,
+            WalSyncMethod::Fdatasync | WalSyncMethod::None => SyncMethod::Fdatasync,
+        },
+        log_prepared: 1,
         log_segment_bytes: config.wal_segment_size,
         linger: config.wal_linger,
         log_batch_entries: config.doput_batch_size,

@@ -49,4 +49,4 @@ pub use listing::{markdown, text};
 pub use metrics::{Metrics, gauge, metrics};
 pub use options::{Availability, Config, Fallback, OPTIONS, Spec};
 pub use resolve::{Resolved, Setting, resolve};
-pub use value::{Kind, LogFormat, Unsynced, Value};
+pub use value::{Kind, LogFormat, Unsynced, Value, WalSyncMethod};

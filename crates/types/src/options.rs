@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::host::Host;
 use crate::inputs::{Inputs, PREFIX};
 use crate::resolve::{Setting, resolve};
-use crate::value::{FromValue, Kind, LogFormat, Unsynced, Value};
+use crate::value::{FromValue, Kind, LogFormat, Unsynced, Value, WalSyncMethod};
 
 /// Whether the feature that an option steers is in this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,6 +194,8 @@ options! {
         storage_async_fsync: bool, Flag, Text("true");
         /// The most that may be acknowledged and not yet synced, in bytes and age; past either, acknowledgements wait.
         wal_max_unsynced: Unsynced, Kind::Unsynced, Text("256MiB,1s");
+        /// How the log is synced; none: not before a clean stop, so that a power loss may take anything since the last.
+        wal_sync_method: WalSyncMethod, Choice(&["fdatasync", "dsync", "none"]), Text("fdatasync");
         /// Records gathered into one write of the log.
         doput_batch_size or "storage_doput_batch_size": usize, Int(1, 100_000), Text("100");
         /// Batches made ready ahead of a reader.

@@ -5,6 +5,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// How the log is synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WalSyncMethod {
+    /// A write, then `fdatasync`.
+    Fdatasync,
+    /// Writes that return when they are on the disk.
+    Dsync,
+    /// Not at all.
+    None,
+}
+
 /// How the log's lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -319,6 +330,12 @@ from_value! {
     usize: Value::Int(n) | Value::Bytes(n) => usize::try_from(*n).ok();
     Duration: Value::Span(time) => Some(*time);
     Unsynced: Value::Unsynced(window) => Some(*window);
+    WalSyncMethod: Value::Text(text) => match text.as_str() {
+        "fdatasync" => Some(WalSyncMethod::Fdatasync),
+        "dsync" => Some(WalSyncMethod::Dsync),
+        "none" => Some(WalSyncMethod::None),
+        _ => None,
+    };
     LogFormat: Value::Text(text) => match text.as_str() {
         "json" => Some(LogFormat::Json),
         "console" => Some(LogFormat::Console),

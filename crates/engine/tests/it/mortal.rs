@@ -92,6 +92,11 @@ impl File for MortalFile {
         self.inner.append_vectored(parts)
     }
 
+    fn write_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> Result<()> {
+        self.disk.call(Operation::Write, &self.path)?;
+        self.inner.write_at(offset, parts)
+    }
+
     fn sync_data(&self) -> Result<()> {
         self.disk.call(Operation::Sync, &self.path)?;
         let mut forgotten = self.disk.forgotten();
