@@ -165,10 +165,10 @@ fn every_flipped_bit_is_named_by_file_and_offset() {
             let inside = found.damages.iter().any(|damage| names(&damage));
             // What earlier lives of a file left behind its last frame says nothing, and is not looked at.
             let harmless = || {
-                let mut healed = disk_with(&files);
+                let healed = disk_with(&files);
                 let (_, whole) = broken.iter().find(|(other, _)| other == path).unwrap();
                 healed.write_atomic(path, whole).unwrap();
-                open_after(&mut healed, plain(), after).is_ok()
+                open_after(&healed, plain(), after).is_ok()
             };
             assert!(inside || harmless(), "{path:?} at {at}: {found:?}");
         }
