@@ -40,7 +40,7 @@ impl Cut {
     ///
     /// # Errors
     ///
-    /// As [`verify`](crate::verify).
+    /// As [`verify`](fn@crate::verify).
     pub fn find(disk: &dyn Disk, dir: &Path, after: u64) -> Result<Option<Cut>> {
         let firsts = segments(disk, dir)?;
         let look = |firsts: &[u64]| {
