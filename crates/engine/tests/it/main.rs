@@ -1,6 +1,7 @@
 //! The engine beside a plain model: random writes, restarts, failing disks and losses of power, and readers among them.
 
 mod compare;
+mod damage;
 mod drive;
 mod faults;
 mod found;

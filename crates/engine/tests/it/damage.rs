@@ -1,0 +1,159 @@
+//! Folders with a random wrong byte or a missing file: what a look over them says is what a start on them does.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::types::Float32Type;
+use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch};
+use longbow_disk::{Disk, MemoryDisk};
+use longbow_engine::{Engine, Error, FileKind, Folder, Id, Options, SyncMode, Verification};
+
+use crate::random::{Random, rounds};
+
+const DATA: &str = "data";
+
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
+fn options() -> Options {
+    Options {
+        sync: SyncMode::EveryAck,
+        log_segment_bytes: 4096,
+        index_workers: 1,
+        ..Options::new(DATA)
+    }
+}
+
+fn open(disk: &MemoryDisk) -> Result<Engine, Error> {
+    Engine::open(Arc::new(disk.clone()), options())
+}
+
+fn put(engine: &Engine, dataset: &str, ids: std::ops::Range<i64>) {
+    let vector = |id: i64| Some(vec![Some(id as f32), Some((id % 7) as f32)]);
+    let vectors = ids.clone().map(vector);
+    let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2);
+    let ids = Int64Array::from(ids.collect::<Vec<_>>());
+    let columns = [
+        ("id", Arc::new(ids) as _),
+        ("vector", Arc::new(vectors) as _),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
+    let mut session = engine.put(dataset, &batch.schema()).expect("a good schema");
+    let pending = session.record_batch(&batch).expect("good rows");
+    pending.wait().expect("acknowledged");
+}
+
+/// A folder with every kind of file, and more in the log than the checkpoint holds.
+fn written() -> Files {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk).expect("an empty folder");
+    for dataset in ["a", "b"] {
+        put(&engine, dataset, 0..60);
+        let dead = engine.delete_ids(dataset, (0..9).map(Id::Int).collect());
+        dead.and_then(|dead| dead.wait()).expect("known ids");
+    }
+    engine.checkpoint().expect("a checkpoint");
+    for start in 0..30 {
+        put(&engine, "a", 100 + start * 10..110 + start * 10);
+    }
+    engine.close().expect("closed");
+    drop(engine);
+    files_below(&disk, Path::new(DATA))
+}
+
+fn files_below(disk: &MemoryDisk, folder: &Path) -> Files {
+    let mut files = Files::new();
+    for name in disk.list(folder).expect("a folder") {
+        let path = folder.join(name);
+        match disk.read(&path, u64::MAX) {
+            Ok(bytes) => files.push((path, bytes)),
+            Err(_) => files.extend(files_below(disk, &path)),
+        }
+    }
+    files
+}
+
+fn disk_with(files: &Files) -> MemoryDisk {
+    let disk = MemoryDisk::new();
+    for (path, bytes) in files {
+        let folder = path.parent().expect("a folder");
+        disk.create_dir_all(folder).expect("made");
+        disk.write_atomic(path, bytes).expect("written");
+    }
+    disk
+}
+
+fn look(disk: &MemoryDisk) -> Result<(Folder, Verification), Error> {
+    let folder = Folder::open(Arc::new(disk.clone()), Path::new(DATA), "a test")?;
+    let found = folder.verify(&mut |_| ())?;
+    Ok((folder, found))
+}
+
+/// Whether a start cannot do without what is damaged: a graph that is there, but broken, is built anew.
+fn stops_a_start(found: &Verification) -> bool {
+    let broken_graph = |error: &Error| matches!(error, Error::BadGraph { .. });
+    found
+        .damages
+        .iter()
+        .any(|damage| !broken_graph(&damage.error))
+}
+
+#[test]
+fn what_is_said_of_a_folder_is_what_a_start_does() {
+    let files = written();
+    let mut random = Random(11);
+    let mut seen = [0; FileKind::ALL.len()];
+    let (mut repaired, mut torn) = (0, 0);
+    for _ in 0..rounds(300) {
+        let mut broken = files.clone();
+        let file = random.below(broken.len() as u64) as usize;
+        let len = broken[file].1.len() as u64;
+        match random.below(4) {
+            0 => drop(broken.remove(file)),
+            1 => broken[file].1.truncate(random.below(len + 1) as usize),
+            _ if len == 0 => {}
+            _ => broken[file].1[random.below(len) as usize] ^= 1 << random.below(8),
+        }
+        let disk = disk_with(&broken);
+        let (folder, found) = match look(&disk) {
+            Ok(looked) => looked,
+            Err(error) => {
+                // The number of the version of the manifest is wrong, which nobody can tell from a newer one.
+                assert_eq!(error.code(), "newer_version", "{error}");
+                assert_eq!(open(&disk).expect_err("the same").code(), "newer_version");
+                continue;
+            }
+        };
+        let untouched = files_below(&disk, Path::new(DATA));
+        assert!(untouched == broken, "looking changed something");
+        for damage in &found.damages {
+            seen[damage.kind as usize] += 1;
+        }
+        torn += usize::from(found.torn.is_some());
+        let repair = folder.plan_repair(&found).expect("planned");
+        drop(folder);
+        let started = open(&disk_with(&broken)).map(drop);
+        let name = &files[file].0;
+        assert_eq!(
+            started.is_err(),
+            stops_a_start(&found),
+            "{name:?}: {started:?}, {found:?}"
+        );
+        if found.is_whole() || !repair.beyond.is_empty() {
+            continue;
+        }
+        let (folder, _) = look(&disk).expect("looked over");
+        folder.repair(&repair, "now").expect("repaired");
+        drop(folder);
+        let (folder, found) = look(&disk).expect("looked over");
+        assert!(found.is_whole(), "{name:?}: {found:?}");
+        drop(folder);
+        let engine = open(&disk).expect("a repaired folder");
+        put(&engine, "a", 5000..5003);
+        repaired += 1;
+    }
+    assert!(seen.iter().all(|seen| *seen > 0), "{seen:?}");
+    assert!(
+        repaired > 20 && torn + repaired < 300,
+        "{repaired} repaired, {torn} torn"
+    );
+}
