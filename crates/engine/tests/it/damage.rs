@@ -153,7 +153,7 @@ fn what_is_said_of_a_folder_is_what_a_start_does() {
     }
     assert!(seen.iter().all(|seen| *seen > 0), "{seen:?}");
     assert!(
-        repaired > 20 && torn + repaired < 300,
+        repaired > 20 && torn + repaired < rounds(300),
         "{repaired} repaired, {torn} torn"
     );
 }
