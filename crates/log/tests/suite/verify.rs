@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use longbow_disk::{Disk, MemoryDisk};
-use longbow_log::{Damage, Error, Flaw, Options, Survey, SyncMode};
+use longbow_log::{Damage, Error, Flaw, Options, Record, Survey, SyncMode};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -82,6 +82,12 @@ fn agree(files: &Files, after: u64) -> Survey {
 }
 
 fn agree_with(files: &Files, after: u64, claimed: Option<u64>) -> Survey {
+    let (found, records) = compare(files, after, claimed);
+    assert!(records.iter().all(is_right));
+    found
+}
+
+fn compare(files: &Files, after: u64, claimed: Option<u64>) -> (Survey, Vec<Record>) {
     let mut all = files.clone();
     all.extend(claimed.map(claim));
     let disk = disk_with(&all);
@@ -106,8 +112,7 @@ fn agree_with(files: &Files, after: u64, claimed: Option<u64>) -> Survey {
         Err(Error::Missing { first, .. }) => assert_eq!(found.first_index, first),
         Err(other) => panic!("{other}"),
     }
-    assert!(walked.iter().all(is_right));
-    found
+    (found, walked)
 }
 
 #[test]
@@ -299,4 +304,32 @@ fn what_the_last_close_promised_is_missed() {
     let torn = vec![(files[0].0.clone(), files[0].1[..1000].to_vec())];
     assert!(agree(&torn, 0).torn.is_some());
     assert!(agree_with(&torn, 0, Some(60)).torn.is_none());
+}
+
+#[test]
+fn segments_of_every_version_are_looked_over() {
+    for bytes in [
+        &include_bytes!("../fixtures/segment_v1.log")[..],
+        include_bytes!("../fixtures/segment_v2.log"),
+    ] {
+        let path = Path::new(DIR).join("00000000000000000041.log");
+        let (found, records) = compare(&vec![(path.clone(), bytes.to_vec())], 40, None);
+        assert!(found.damages.is_empty() && found.torn.is_none());
+        assert_eq!(found.entries, records.len() as u64);
+        let mut damaged = 0;
+        for at in 0..bytes.len() {
+            let mut broken = bytes.to_vec();
+            broken[at] ^= 2;
+            let file = vec![(path.clone(), broken)];
+            let (found, kept) = compare(&file, 40, None);
+            damaged += found.damages.len();
+            assert!(
+                kept.iter()
+                    .zip(&records)
+                    .all(|(kept, record)| kept == record)
+            );
+            assert!(found.torn.is_some() || !found.damages.is_empty() || kept == records);
+        }
+        assert!(damaged > 50, "{damaged}");
+    }
 }
