@@ -36,8 +36,13 @@ def serve(path: Path, *arguments: str, variables: dict[str, str] | None = None) 
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    """Every file of a folder with its bytes, but for the lock, which names its last holder."""
-    files = (file for file in sorted(path.rglob("*")) if file.is_file() and file.name != LOCK)
+    """Every file of a folder with its bytes, but for the lock, which names its last holder, and files that are written
+    ahead for the log, which hold nothing."""
+    files = (
+        file
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and file.name != LOCK and file.suffix != ".spare"
+    )
     return {str(file.relative_to(path)): file.read_bytes() for file in files}
 
 
