@@ -32,13 +32,14 @@ impl Shared {
 
     /// Notes that everything up to `target`, of which `bytes` were not synced before, is durable now.
     pub(crate) fn note_durable(&self, target: u64, bytes: u64, took: Duration) {
+        // Before anyone can see that it is durable.
+        self.options.observer.synced(took, bytes);
         let mut state = self.state.lock();
         state.durable = target;
         state.unsynced_bytes -= bytes;
         state.syncing_since = None;
         drop(state);
         self.progress.notify_all();
-        self.options.observer.synced(took, bytes);
     }
 
     /// Syncs every segment and their names, for a log that never did.

@@ -278,6 +278,8 @@ impl Writer {
                 segment.push(pending.header.index, pending.bytes());
             }
         }
+        // Before anyone can see that it was written.
+        self.shared.options.observer.written(bytes);
         let mut state = self.shared.state.lock();
         state.written = batch[batch.len() - 1].header.index;
         state.unsynced_bytes += bytes;
@@ -289,7 +291,6 @@ impl Writer {
         }
         drop(state);
         self.shared.unsynced.notify_one();
-        self.shared.options.observer.written(bytes);
     }
 
     /// Gives up a batch that could not be written. On a full disk the log is brought back to where it was before the
