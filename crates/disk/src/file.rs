@@ -35,7 +35,8 @@ pub trait File: Send + Sync + Debug {
     fn sync_data(&self) -> Result<()>;
 
     /// Cuts the file to `len` bytes; later appends begin there. Survives power loss after `sync_data`, until then the
-    /// bytes that were cut may come back. It is an error to name a length beyond the end.
+    /// bytes that were cut may come back. It is an error to name a length beyond the end. Not for bytes that anyone still
+    /// holds a view of.
     fn truncate(&self, len: u64) -> Result<()>;
 
     /// The length in bytes.

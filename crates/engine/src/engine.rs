@@ -375,10 +375,12 @@ impl Inner {
             // A thread that panicked has said so; the state it left is on disk.
             let _ = thread.join();
         }
+        // Everything queued is written, synced and handed to the applier by then.
+        let closed = self.shared.log.close();
         self.shared.end_applier();
         let _ = threads.applier.join();
         synced?;
-        Ok(())
+        Ok(closed?)
     }
 }
 

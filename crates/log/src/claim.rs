@@ -46,14 +46,17 @@ pub(crate) fn write(disk: &dyn Disk, options: &Options, durable: u64) -> longbow
     disk.write_atomic(&path_of(&options.dir), &encode(durable))
 }
 
-/// The highest index that was ever claimed; 0 if there is no such file, or none that makes sense: the log is sound
-/// without it.
+/// The highest index that was ever claimed; 0 if there is no such file, or none that can be read and makes sense: the log
+/// is sound without it.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<u64> {
     let path = path_of(dir);
     if !disk.exists(&path)? {
         return Ok(0);
     }
-    let claimed = decode(&disk.read(&path, 1 << 20)?);
+    let claimed = disk
+        .read(&path, 1 << 20)
+        .ok()
+        .and_then(|bytes| decode(&bytes));
     if claimed.is_none() {
         tracing::warn!(file = %path.display(), "is broken, and not needed; it is replaced when the log is closed");
     }

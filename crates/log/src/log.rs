@@ -131,7 +131,7 @@ impl Log {
         self.shared.state.lock().unsynced_bytes
     }
 
-    /// Bytes of all segments on the disk.
+    /// Bytes of all segments, up to the last that was written in each.
     pub fn size_bytes(&self) -> u64 {
         self.shared.segments.lock().iter().map(|s| s.end).sum()
     }
@@ -142,20 +142,33 @@ impl Log {
     }
 
     /// Waits until everything appended so far is durable, and returns the last durable index. Entries that a full disk
-    /// refuses on the way are not waited for. In [`SyncMode::Never`] nothing is waited for.
+    /// refuses on the way are not waited for. In [`SyncMode::Never`] this is what syncs.
     pub fn sync(&self) -> Result<u64> {
+        let never = self.shared.options.sync == SyncMode::Never;
         let mut state = self.shared.state.lock();
         let target = state.next - 1;
-        let never = self.shared.options.sync == SyncMode::Never;
         loop {
-            if never || state.durable >= target.min(state.next - 1) {
-                return Ok(state.durable);
+            let reached = if never { state.written } else { state.durable };
+            if reached >= target.min(state.next - 1) {
+                break;
             }
             if let Some(poisoned) = state.poisoned() {
                 return Err(poisoned);
             }
             self.shared.progress.wait(&mut state);
         }
+        let durable = state.durable;
+        drop(state);
+        if !never {
+            return Ok(durable);
+        }
+        let _one_at_a_time = self.purging.lock();
+        if let Err(cause) = self.shared.sync_all_segments() {
+            let cause = Arc::new(cause);
+            self.shared.poison(cause.clone());
+            return Err(Error::Poisoned { cause });
+        }
+        Ok(self.durable_index())
     }
 
     /// Waits until as many segments as the options ask for are written ahead, or there is no space for them.
@@ -187,10 +200,10 @@ impl Log {
             if !covered {
                 return Ok(());
             }
-            let Some(oldest) = self.shared.segments.lock().pop_front() else {
+            let Some(mut oldest) = self.shared.segments.lock().pop_front() else {
                 return Ok(());
             };
-            match self.forget(&oldest) {
+            match self.forget(&mut oldest) {
                 Ok(spare) => recycled = spare,
                 Err(error) => {
                     self.shared.segments.lock().push_front(oldest);
@@ -202,7 +215,7 @@ impl Log {
     }
 
     /// Takes the name of a segment away from its file; the file is a spare then, or gone.
-    fn forget(&self, segment: &Segment) -> longbow_disk::Result<Option<Spare>> {
+    fn forget(&self, segment: &mut Segment) -> longbow_disk::Result<Option<Spare>> {
         let Shared { disk, options, .. } = &*self.shared;
         let path = path_of(&options.dir, segment.first);
         let bytes = disk.open(&path)?.len()?;

@@ -53,7 +53,7 @@ struct Scan<'a, 'b> {
     next: u64,
     /// The highest index that a sound frame says was durable.
     claimed: u64,
-    /// The same by the claim of the last close, if that is behind what the caller has.
+    /// The same by the claim of the last close.
     promised: u64,
     replayed: u64,
     last_timestamp: u64,
@@ -204,14 +204,6 @@ impl Scan<'_, '_> {
         self.segments.push(begun.segment);
         Ok(begun.file)
     }
-
-    /// Removes every segment, oldest first.
-    fn forget_all(&mut self) -> Result<()> {
-        for segment in self.segments.drain(..) {
-            remove_segment(self.disk, self.options, segment.first)?;
-        }
-        Ok(())
-    }
 }
 
 /// Removes one segment file, durably: the next may only go when this one cannot come back.
@@ -265,6 +257,7 @@ pub(crate) fn recover(
         marked: true,
         link: None,
     };
+    let mut forgotten = Vec::new();
     let mut cut_bytes = 0;
     let broken = scan.all(&firsts)?;
     if let Some(broken) = &broken {
@@ -278,12 +271,16 @@ pub(crate) fn recover(
     }
     if scan.next <= after {
         // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.
-        scan.forget_all()?;
+        forgotten = std::mem::take(&mut scan.segments);
         scan.next = behind;
         scan.link = None;
     }
     let spares = Spares::find(disk, options, &names, scan.next)?;
     let file = scan.file_to_append_to(&spares)?;
+    // Only now, so that the folder is never without a segment. One of the new one's name was replaced by it.
+    for segment in forgotten.iter().filter(|old| old.first != behind) {
+        remove_segment(disk, options, segment.first)?;
+    }
     Ok(Opened {
         recovery: Recovery {
             first_index: scan.segments[0].first,

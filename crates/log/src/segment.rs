@@ -16,8 +16,10 @@
 //!
 //! A purged segment is kept, by a name that ends in `.spare`, and becomes a segment again: a sync finds its blocks
 //! allocated then and changes no metadata. What its earlier lives left behind the last frame is no frame of this one,
-//! because a frame's checksum covers the first index of its segment: a spare serves only if that of its last life is
-//! smaller than any that is still to come.
+//! because a frame's checksum covers the first index of its segment: a spare serves only if that of its last life, by
+//! the header that is found, is smaller than any that is still to come. After a power loss that header may be older than
+//! frames behind it, of a life whose name was lost; should the same index begin the segment again, those frames break
+//! the chain, and vouch for nothing that was not durable.
 
 use crate::frame::{Format, u32_at, u64_at};
 use crate::{Error, Flaw, Result};
@@ -58,6 +60,26 @@ pub(crate) struct SegmentHeader {
     pub(crate) previous: u32,
 }
 
+/// A map of a segment's file, which is in use for as long as any slice of it.
+struct Used {
+    map: Bytes,
+    _user: Arc<()>,
+}
+
+impl AsRef<[u8]> for Used {
+    fn as_ref(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+/// Makes the slices of a map users of the segment.
+pub(crate) fn used(map: Bytes, users: &Arc<()>) -> Bytes {
+    Bytes::from_owner(Used {
+        map,
+        _user: users.clone(),
+    })
+}
+
 /// What is known of a segment file while the log is open.
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -69,9 +91,7 @@ pub(crate) struct Segment {
     begin: u64,
     /// Indexes and the offsets at which their frames begin, ascending, some distance apart.
     waypoints: Vec<(u64, u64)>,
-    /// Maps of the file, slices of which may be with others.
-    pub(crate) maps: Vec<Bytes>,
-    /// A clone is with everyone who reads the file.
+    /// A clone is with everyone who reads the file, and with every slice of a map of it.
     pub(crate) users: Arc<()>,
 }
 
@@ -84,14 +104,14 @@ impl Segment {
             format: header.format,
             begin: header.begin,
             waypoints: Vec::new(),
-            maps: Vec::new(),
             users: Arc::new(()),
         }
     }
 
-    /// Whether nobody reads the file or holds a slice of it any more.
-    pub(crate) fn is_unused(&self) -> bool {
-        Arc::strong_count(&self.users) == 1 && self.maps.iter().all(Bytes::is_unique)
+    /// Whether nobody reads the file or holds a slice of it any more. Nobody new can come when the segment is no longer
+    /// among those of the log.
+    pub(crate) fn is_unused(&mut self) -> bool {
+        Arc::get_mut(&mut self.users).is_some()
     }
 
     /// Notes that the frame of `index`, or of a mark behind it, begins at `end` and is so many bytes long.

@@ -58,12 +58,13 @@ impl Spares {
         for number in names.iter().filter_map(|name| parse_spare_name(name)) {
             state.next = state.next.max(number.saturating_add(1));
             let path = spare_path(&options.dir, number);
-            let file = disk.open(&path)?;
-            let mut header = [0; SEGMENT_HEADER_BYTES];
-            let found = file.read_at(0, &mut header)?;
-            let first = spare_first(&header).filter(|_| found == SEGMENT_HEADER_BYTES);
-            let bytes = file.len()?;
-            drop(file);
+            let (first, bytes) = match look_at(disk, &path) {
+                Ok(found) => found,
+                Err(error) => {
+                    tracing::warn!(%error, "a spare file of the log cannot be read, ignored");
+                    continue;
+                }
+            };
             let held: u64 = state.files.iter().map(|spare| spare.bytes).sum();
             let serves = first.is_some_and(|first| first < next);
             if serves && held + bytes <= options.spare_bytes {
@@ -112,7 +113,13 @@ impl Spares {
 
     /// Takes all spares, to give their space back.
     pub(crate) fn take_all(&self) -> Vec<Spare> {
-        std::mem::take(&mut self.state.lock().files)
+        let mut state = self.state.lock();
+        // No use in making new ones before another segment is begun.
+        state.failed = true;
+        let files = std::mem::take(&mut state.files);
+        drop(state);
+        self.changed.notify_all();
+        files
     }
 
     pub(crate) fn close(&self) {
@@ -150,7 +157,7 @@ impl Spares {
 
 impl Shared {
     /// Whether a purged segment is worth keeping for later.
-    pub(crate) fn can_recycle(&self, segment: &Segment, bytes: u64) -> bool {
+    pub(crate) fn can_recycle(&self, segment: &mut Segment, bytes: u64) -> bool {
         let size = self.options.segment_size;
         matches!(segment.format, Format::Two(_))
             && (size / 2..=size.saturating_mul(2)).contains(&bytes)
@@ -178,7 +185,7 @@ impl Shared {
     }
 
     /// Writes a file of a segment's size full of zeros. `None` if the log is closed meanwhile, or the disk is so full
-    /// that its rest is better left to what is really there.
+    /// that its rest is better left to what is really there, which counts as a failure.
     fn write_zeros(&self, path: &Path) -> longbow_disk::Result<Option<u64>> {
         let size = self.options.segment_size;
         if self.disk.free_space(&self.options.dir)? < size.saturating_mul(4) {
@@ -201,6 +208,15 @@ impl Shared {
         self.disk.sync_dir(&self.options.dir)?;
         Ok(Some(size))
     }
+}
+
+/// The first index by the header of a spare file, if it makes sense, and the length of the file.
+fn look_at(disk: &dyn Disk, path: &Path) -> longbow_disk::Result<(Option<u64>, u64)> {
+    let file = disk.open(path)?;
+    let mut header = [0; SEGMENT_HEADER_BYTES];
+    let found = file.read_at(0, &mut header)?;
+    let first = spare_first(&header).filter(|_| found == SEGMENT_HEADER_BYTES);
+    Ok((first, file.len()?))
 }
 
 /// A segment that was just begun.

@@ -42,21 +42,22 @@ impl Shared {
         self.progress.notify_all();
     }
 
-    /// Syncs every segment and their names, for a log that never did.
+    /// Syncs every segment and their names, for a log that does not by itself.
     pub(crate) fn sync_all_segments(&self) -> longbow_disk::Result<()> {
         let started = Instant::now();
-        let firsts: Vec<u64> = self.segments.lock().iter().map(|s| s.first).collect();
-        for first in firsts {
-            let path = path_of(&self.options.dir, first);
-            // Perhaps purged meanwhile, and then of no interest.
-            if self.disk.exists(&path)? {
-                self.disk.open(&path)?.sync_data()?;
-            }
-        }
-        self.disk.sync_dir(&self.options.dir)?;
         let state = self.state.lock();
         let (target, bytes) = (state.written, state.unsynced_bytes);
         drop(state);
+        let firsts: Vec<u64> = self.segments.lock().iter().map(|s| s.first).collect();
+        for first in firsts {
+            match self.disk.open(&path_of(&self.options.dir, first)) {
+                Ok(file) => file.sync_data()?,
+                // Purged meanwhile.
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.disk.sync_dir(&self.options.dir)?;
         self.note_durable(target, bytes, started.elapsed());
         Ok(())
     }

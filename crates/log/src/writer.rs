@@ -4,7 +4,7 @@ use crate::claim;
 use crate::entry::Ack;
 use crate::frame::{HEADER_BYTES, Header, PADDING, ZERO_HEADER, padding_after};
 use crate::recovery::remove_segment;
-use crate::segment::{EMPTY_SEGMENT, path_of};
+use crate::segment::{EMPTY_SEGMENT, path_of, used};
 use crate::spares::begin_segment;
 use crate::state::{Pending, Shared, State};
 use crate::{Error, Result, SyncMethod, SyncMode};
@@ -20,6 +20,8 @@ pub(crate) struct Writer {
     file: Arc<dyn File>,
     /// The segment's bytes, also those to come.
     map: Option<Bytes>,
+    /// Shared with all who read the segment.
+    users: Arc<()>,
     /// The first index of the segment.
     first: u64,
     /// The checksum of the last header.
@@ -50,9 +52,16 @@ impl Writer {
         link: u32,
         marked: bool,
     ) -> Result<Writer> {
-        let first = shared.segments.lock().back().map_or(1, |s| s.first);
+        let last = shared
+            .segments
+            .lock()
+            .back()
+            .map(|s| (s.first, s.users.clone()));
+        let (first, users) = last.unwrap_or_default();
+        let map = file.map_ahead(shared.options.segment_size);
         Ok(Writer {
-            map: file.map_ahead(shared.options.segment_size),
+            map: map.map(|map| used(map, &users)),
+            users,
             reserved: file.len()?,
             shared,
             file,
@@ -177,14 +186,14 @@ impl Writer {
     fn make_room(&mut self, first: u64, bytes: u64) -> longbow_disk::Result<()> {
         let shared = self.shared.clone();
         let end = self.end + bytes;
-        if self.end == EMPTY_SEGMENT || end <= shared.options.segment_size {
+        // A segment without an entry, with a mark perhaps, has the name that the next one would have.
+        if first == self.first || end <= shared.options.segment_size {
             if self
                 .map
                 .as_ref()
                 .is_some_and(|map| (map.len() as u64) < end)
             {
-                self.hand_over_map();
-                self.map = self.file.map_ahead(end);
+                self.map_ahead(end);
             }
             return Ok(());
         }
@@ -201,10 +210,15 @@ impl Writer {
             SyncMode::Background { .. } => shared.state.lock().unsynced_dir = true,
             SyncMode::Never => {}
         }
-        self.hand_over_map();
+        if shared.options.sync == SyncMode::EveryAck
+            && shared.options.sync_method == SyncMethod::Dsync
+        {
+            // The writes that follow make only themselves durable.
+            begun.file.sync_data()?;
+        }
         self.file = begun.file;
-        let most = shared.options.segment_size.max(EMPTY_SEGMENT + bytes);
-        self.map = self.file.map_ahead(most);
+        self.users = begun.segment.users.clone();
+        self.map_ahead(shared.options.segment_size.max(EMPTY_SEGMENT + bytes));
         self.first = first;
         self.link = begun.link;
         self.end = EMPTY_SEGMENT;
@@ -213,13 +227,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Leaves the map with the segment, which must not be used again while a slice of it is held.
-    fn hand_over_map(&mut self) {
-        if let (Some(map), Some(segment)) =
-            (self.map.take(), self.shared.segments.lock().back_mut())
-        {
-            segment.maps.push(map);
-        }
+    fn map_ahead(&mut self, bytes: u64) {
+        let map = self.file.map_ahead(bytes);
+        self.map = map.map(|map| used(map, &self.users));
     }
 
     /// Hands the frames of a batch to the operating system. Between two payloads lie the padding of the first and the

@@ -115,6 +115,30 @@ fn a_segment_torn_at_any_byte_of_its_header_is_begun_anew() {
 }
 
 #[test]
+fn a_segment_that_holds_only_a_mark_is_not_begun_again_under_its_name() {
+    let mut files = killed_log(40, 100);
+    let kept = first_of(&files[1].0) - 1;
+    files[1].1.truncate(BEGIN);
+    let disk = disk_with(&files);
+    let (log, ..) = open(&disk, SyncMode::EveryAck).unwrap();
+    log.close().unwrap();
+    let (log, recovery, _) = open(&disk, SyncMode::EveryAck).unwrap();
+    assert_eq!(recovery.last_index, kept);
+    // Too large for what is left in the segment.
+    append_many(&log, 1, 5000);
+    append_many(&log, 3, 100);
+    assert_eq!(log.read(kept + 1, u64::MAX).unwrap().len(), 4);
+    log.purge(kept + 1).unwrap();
+    append_many(&log, 60, 100);
+    log.purge(kept + 20).unwrap();
+    let (first, last) = (log.first_index(), log.last_index());
+    drop(log);
+    let (_, again, records) = open_after(&disk, options(SyncMode::EveryAck), first - 1).unwrap();
+    assert_eq!((again.last_index, again.cut_bytes), (last, 0));
+    assert!(records.iter().all(is_right));
+}
+
+#[test]
 fn a_broken_header_of_a_segment_is_refused() {
     let whole = killed_log(40, 100);
     for (segment, index) in [(0, 1), (1, first_of(&whole[1].0))] {
