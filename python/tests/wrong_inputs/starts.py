@@ -36,8 +36,8 @@ def serve(path: Path, *arguments: str, variables: dict[str, str] | None = None) 
 
 
 def contents(path: Path) -> dict[str, bytes]:
-    """Every file of a folder with its bytes, but for the lock, which names its last holder, and files that are written
-    ahead for the log, which hold nothing."""
+    """Every file of a folder with its bytes, but for the lock, which names its last holder, and
+    files that are written ahead for the log, which hold nothing."""
     files = (
         file
         for file in sorted(path.rglob("*"))
