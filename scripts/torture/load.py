@@ -50,20 +50,32 @@ def act(client: flight.FlightClient, name: str, body: Any = None) -> bytes:
     return result.body.to_pybytes()
 
 
-class Writer(threading.Thread):
+class Worker(threading.Thread):
+    """A thread of the load with a connection and dice of its own, which takes steps until the end."""
+
+    def __init__(self, name: str, load: Load, seed: int) -> None:
+        super().__init__(name=name)
+        self.load = load
+        self.rng = random.Random(seed)
+        self.client = load.connect()
+
+    def run(self) -> None:
+        """Goes on until the end."""
+        self.load.run(self.step)
+
+    def step(self) -> None:
+        """One piece of work."""
+        raise NotImplementedError
+
+
+class Writer(Worker):
     """Writes rows that nobody else writes, one call after the other, and notes what was acknowledged."""
 
     versions = itertools.count(1)
 
     def __init__(self, load: Load, owner: int, models: dict[str, Model], seed: int) -> None:
-        super().__init__(name=f"writer-{owner}")
-        self.load, self.owner, self.models = load, owner, models
-        self.rng = random.Random(seed)
-        self.client = load.connect()
-
-    def run(self) -> None:
-        """Writes until the end."""
-        self.load.run(self.step)
+        super().__init__(f"writer-{owner}", load, seed)
+        self.owner, self.models = owner, models
 
     def step(self) -> None:
         """One call."""
@@ -120,18 +132,12 @@ class Writer(threading.Thread):
         model.acknowledge()
 
 
-class Dropper(threading.Thread):
+class Dropper(Worker):
     """Creates a dataset, fills and drops it, over and over."""
 
     def __init__(self, load: Load, model: Model, seed: int) -> None:
-        super().__init__(name="dropper")
-        self.load, self.model = load, model
-        self.rng = random.Random(seed)
-        self.client = load.connect()
-
-    def run(self) -> None:
-        """Goes on until the end."""
-        self.load.run(self.step)
+        super().__init__("dropper", load, seed)
+        self.model = model
 
     def step(self) -> None:
         """One call. A state without any row is a dataset that is not there."""
@@ -158,18 +164,11 @@ class Dropper(threading.Thread):
 TEMPORARY = Kind("temporary", False, "int8", 4, "dot_product")
 
 
-class Snapshots(threading.Thread):
+class Snapshots(Worker):
     """Asks for checkpoints at random moments."""
 
     def __init__(self, load: Load, seed: int) -> None:
-        super().__init__(name="snapshots")
-        self.load = load
-        self.rng = random.Random(seed)
-        self.client = load.connect()
-
-    def run(self) -> None:
-        """Goes on until the end."""
-        self.load.run(self.step)
+        super().__init__("snapshots", load, seed)
 
     def step(self) -> None:
         """One checkpoint, and a pause."""
@@ -178,18 +177,11 @@ class Snapshots(threading.Thread):
         self.load.ending.wait(self.rng.choice([0.0, 0.05, 0.3]))
 
 
-class Reader(threading.Thread):
+class Reader(Worker):
     """Scans and searches beside the writers: whatever a scan holds, it holds once and whole."""
 
     def __init__(self, load: Load, seed: int) -> None:
-        super().__init__(name="reader")
-        self.load = load
-        self.rng = random.Random(seed)
-        self.client = load.connect()
-
-    def run(self) -> None:
-        """Goes on until the end."""
-        self.load.run(self.step)
+        super().__init__("reader", load, seed)
 
     def step(self) -> None:
         """One scan and one search of a dataset, once it is there."""

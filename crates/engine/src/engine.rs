@@ -366,7 +366,6 @@ impl Inner {
         let Some(threads) = self.threads.lock().take() else {
             return Ok(());
         };
-        let synced = self.shared.log.sync();
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.indexers.ring();
         self.shared.starved.ring();
@@ -379,7 +378,6 @@ impl Inner {
         let closed = self.shared.log.close();
         self.shared.end_applier();
         let _ = threads.applier.join();
-        synced?;
         Ok(closed?)
     }
 }

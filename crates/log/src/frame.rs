@@ -46,6 +46,11 @@ pub(crate) const PADDING: [u8; 8] = [0; 8];
 
 const FLAG_MARK: u8 = 1;
 
+/// What an entry with a payload of so many bytes takes in a segment: header, payload, padding.
+pub fn frame_bytes(payload_bytes: u64) -> u64 {
+    HEADER_BYTES as u64 + payload_bytes.next_multiple_of(ALIGNMENT)
+}
+
 /// How the frames of a segment are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -152,7 +157,7 @@ impl Header {
 
     /// The length of the whole frame, as this program writes it, in bytes.
     pub(crate) fn frame_bytes(&self) -> u64 {
-        HEADER_BYTES as u64 + self.body_bytes()
+        frame_bytes(self.len.into())
     }
 
     /// The bytes of the header in the segment that begins at `first`, and its checksum, which the next frame repeats.

@@ -70,9 +70,11 @@ mod writer;
 
 pub use entry::{Ack, Entry, MAX_ENTRY_BYTES, Record};
 pub use error::{Error, Flaw, ReplayError, Result};
+pub use frame::frame_bytes;
 pub use log::Log;
 pub use observer::Observer;
 pub use options::{Options, SyncMethod, SyncMode};
 pub use recovery::Recovery;
 pub use repair::Cut;
+pub use segment::EMPTY_SEGMENT as EMPTY_SEGMENT_BYTES;
 pub use verify::{Damage, Survey, Torn, records, segments, size_bytes, verify};

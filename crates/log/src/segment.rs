@@ -34,8 +34,8 @@ pub(crate) const SEGMENT_HEADER_BYTES: usize = 32;
 /// The same in version 1, and what has the same shape in all versions.
 const COMMON_HEADER_BYTES: usize = 24;
 
-/// The length of a segment without frames.
-pub(crate) const EMPTY_SEGMENT: u64 = SEGMENT_HEADER_BYTES as u64;
+/// The length of a segment without entries, in bytes.
+pub const EMPTY_SEGMENT: u64 = SEGMENT_HEADER_BYTES as u64;
 
 /// The format that this program writes, and the newest that it reads.
 pub(crate) const VERSION: u32 = 2;

@@ -55,7 +55,8 @@ impl<'a> Banner<'a> {
 
     fn sync(&self) -> String {
         if self.config.wal_sync_method == WalSyncMethod::None {
-            return "never: a power loss may take anything since the last clean stop".to_owned();
+            return "by checkpoints only: a power loss may take what came since the last"
+                .to_owned();
         }
         if !self.config.storage_async_fsync {
             return "before every acknowledgement".to_owned();

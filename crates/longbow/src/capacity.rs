@@ -18,8 +18,8 @@ use clap::{Arg, ArgAction, ArgMatches};
 use longbow_types::{Kind, Value};
 use serde::Serialize;
 
-use crate::framing::{SEGMENT_HEADER_BYTES, frame_bytes};
 use crate::out::{BAD_CONFIGURATION, complain, print};
+use longbow_log::{EMPTY_SEGMENT_BYTES, frame_bytes};
 
 const SECONDS_A_DAY: u128 = 86_400;
 
@@ -78,10 +78,10 @@ impl Load {
     /// With what Longbow puts around them.
     pub fn framed(&self) -> Needs {
         let frame = frame_bytes(self.entry_bytes);
-        let room = self.segment_size.saturating_sub(SEGMENT_HEADER_BYTES);
+        let room = self.segment_size.saturating_sub(EMPTY_SEGMENT_BYTES);
         // An entry that is larger than a segment gets one of its own, as large as it takes.
         let per_segment = u128::from((room / frame).max(1));
-        let segment = self.segment_size.max(SEGMENT_HEADER_BYTES + frame);
+        let segment = self.segment_size.max(EMPTY_SEGMENT_BYTES + frame);
         let segments_a_day = self.entries_a_day().div_ceil(per_segment);
         self.needs(segments_a_day * u128::from(segment), u128::from(frame))
     }
@@ -356,7 +356,7 @@ mod tests {
         let line = format!("--writes-per-second 10000 {BASE} --segment-size 1MiB");
         let load = read(&line).expect("valid");
         let frame = frame_bytes(1024);
-        let per_segment = ((1 << 20) - SEGMENT_HEADER_BYTES) / frame;
+        let per_segment = ((1 << 20) - EMPTY_SEGMENT_BYTES) / frame;
         let segments = (864_000_000u128).div_ceil(u128::from(per_segment));
         assert_eq!(load.framed().disk_per_day, segments * (1 << 20) * 3);
         assert!(load.framed().disk_per_day > load.plain().disk_per_day);
@@ -368,7 +368,7 @@ mod tests {
     fn an_entry_larger_than_a_segment_has_one_of_its_own() {
         let line = "--writes-per-second 2 --entry-bytes 1MiB --replication 1 --retention-days 1 --nodes 1 --segment-size 64KiB";
         let load = read(line).expect("valid");
-        let each = u128::from(SEGMENT_HEADER_BYTES + frame_bytes(1 << 20));
+        let each = u128::from(EMPTY_SEGMENT_BYTES + frame_bytes(1 << 20));
         assert_eq!(load.framed().disk, 2 * SECONDS_A_DAY * each);
         assert_eq!(load.framed().network_per_s, 0);
     }

@@ -18,7 +18,6 @@ mod bench_log;
 mod capacity;
 mod cli;
 mod config_cmd;
-mod framing;
 mod logging;
 mod offline;
 mod out;

@@ -1,27 +1,14 @@
 //! `longbow bench log` and `longbow capacity` from outside: what they print, and what they refuse. The figures depend on the
 //! machine; what is checked is that they are there and can be true.
 
+mod run;
+
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
 fn longbow(args: &str) -> (i32, String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = Command::new(env!("CARGO_BIN_EXE_longbow"))
-        .args(args.split_whitespace())
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program was built");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (
-        status.code().expect("not killed"),
-        text(stdout),
-        text(stderr),
-    )
+    run::run(run::longbow().args(args.split_whitespace()))
 }
 
 fn folder() -> tempfile::TempDir {

@@ -1,35 +1,13 @@
 //! The `longbow` program from outside: exit codes, messages, the start and the stop.
 
+mod run;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
+use run::{longbow, run};
 use rustix::process::{Pid, Signal, kill_process};
-
-fn longbow() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longbow"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("LONGBOW_") {
-            command.env_remove(name);
-        }
-    }
-    command.stdin(Stdio::null());
-    command
-}
-
-fn run(command: &mut Command) -> (i32, String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().expect("the program was built");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (
-        status.code().expect("not killed"),
-        text(stdout),
-        text(stderr),
-    )
-}
 
 #[test]
 fn a_wrong_command_line_or_configuration_ends_with_2_and_says_why() {

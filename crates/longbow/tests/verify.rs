@@ -1,10 +1,12 @@
 //! `longbow verify`, `longbow repair` and `longbow log tail` from outside, on folders of which one byte is wrong.
 
 mod folder;
+mod run;
 
 use std::path::{Path, PathBuf};
 
-use folder::{Node, fill, flip, longbow, one_of, run, snapshot};
+use folder::{Node, fill, flip, one_of, snapshot};
+use run::{longbow, run};
 use serde_json::Value;
 
 fn offline(command: &str, folder: &Path, more: &[&str]) -> (i32, String, String) {

@@ -194,7 +194,7 @@ options! {
         storage_async_fsync: bool, Flag, Text("true");
         /// The most that may be acknowledged and not yet synced, in bytes and age; past either, acknowledgements wait.
         wal_max_unsynced: Unsynced, Kind::Unsynced, Text("256MiB,1s");
-        /// How the log is synced; none: not before a clean stop, so that a power loss may take anything since the last.
+        /// How the log is synced; none: only by checkpoints and a clean stop, so that a power loss may take what came since.
         wal_sync_method: WalSyncMethod, Choice(&["fdatasync", "dsync", "none"]), Text("fdatasync");
         /// Records gathered into one write of the log.
         doput_batch_size or "storage_doput_batch_size": usize, Int(1, 100_000), Text("100");

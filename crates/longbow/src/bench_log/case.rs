@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use longbow_log::{SyncMethod, SyncMode};
 
-use crate::framing::frame_bytes;
+use longbow_log::frame_bytes;
 
 /// How many hand-ins a pipelined caller keeps under way.
 const PIPELINE_DEPTH: u64 = 4;
@@ -189,13 +189,14 @@ impl Case {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn case(callers: u64, batch: u64, mode: Mode) -> Case {
+    /// A case to test with.
+    pub fn case(callers: u64, batch: u64, mode: Mode) -> Case {
         let keeping = Keeping {
             sync: Syncing::Fdatasync,
-            segment_size: 64 << 20,
+            segment_size: 1 << 20,
             linger: Duration::ZERO,
         };
         Case {

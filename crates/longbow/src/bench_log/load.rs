@@ -304,25 +304,15 @@ fn wait_until(due: Instant, tally: &Tally) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::Keeping;
     use super::*;
     use longbow_disk::{Fault, FaultyDisk, MemoryDisk, Operation};
     use longbow_log::Options;
 
     fn case(callers: u64, batch: u64, mode: Mode, entries: u64) -> Case {
-        let keeping = Keeping {
-            sync: Syncing::Fdatasync,
-            segment_size: 1 << 20,
-            linger: Duration::ZERO,
-        };
         Case {
-            test: "t",
-            keeping,
-            callers,
-            batch,
-            mode,
             entry_bytes: 100,
             amount: Amount::Entries(entries),
+            ..super::super::case::tests::case(callers, batch, mode)
         }
     }
 

@@ -29,12 +29,12 @@ use std::time::Instant;
 use longbow_disk::{Disk, RealDisk};
 use longbow_log::SyncMode;
 
-use crate::framing::frame_bytes;
 use crate::out::{BAD_CONFIGURATION, complain, print};
 use bench::Bench;
 use case::{Amount, Keeping, Syncing};
 use error::Error;
 pub use flags::{Settings, command, settings};
+use longbow_log::frame_bytes;
 use plan::What;
 use report::{Machine, Report};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::Arc;
 
 use arrow_array::types::Float32Type;
@@ -11,32 +11,7 @@ use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch};
 use longbow_engine::{Engine, Id, Options};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The program under test, with nothing of the environment that it reads.
-pub fn longbow() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_longbow"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("LONGBOW_") {
-            command.env_remove(name);
-        }
-    }
-    command.stdin(Stdio::null());
-    command
-}
-
-/// Its exit code, and what it said.
-pub fn run(command: &mut Command) -> (i32, String, String) {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().expect("the program was built");
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
-    (
-        status.code().expect("not killed"),
-        text(stdout),
-        text(stderr),
-    )
-}
+use crate::run::longbow;
 
 /// What a folder was filled with.
 pub struct Written {
