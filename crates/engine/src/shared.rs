@@ -91,10 +91,9 @@ impl Shared {
         let (kind, payload) = op.encode()?;
         let entry = Entry {
             shard: shard_of(&op),
-            term: 0,
-            shard_index: 0,
             kind,
             payload,
+            ..Entry::default()
         };
         let (reply, answer) = oneshot::channel();
         let to_applier = self.to_applier.clone();

@@ -17,25 +17,26 @@ pub struct Entry {
     pub shard_index: u64,
     /// What the payload is, to whoever replays it; carried, not looked at.
     pub kind: u8,
+    /// Acknowledge it only when it survives power loss, whatever the [`SyncMode`](crate::SyncMode) says. Entries behind it
+    /// wait for its acknowledgement too, because they come in order.
+    pub durable: bool,
     /// The payload, in parts that are written one after the other without being copied together. At most
     /// [`MAX_ENTRY_BYTES`] in all.
     pub payload: Vec<Bytes>,
 }
 
-/// The acknowledgement of an entry.
+/// The acknowledgement of what was handed in together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ack {
-    /// The entry's index.
+    /// The index of the entry, or of the last of several.
     pub index: u64,
-    /// Whether it survives power loss already; without that it survives kill -9.
+    /// Whether they survive power loss already; without that they survive kill -9.
     pub durable: bool,
-    /// The entry's payload as it lies in the log's file, where the disk can map it: whoever needs the bytes for longer
-    /// may use these and give its own back. They stay readable after the log was purged.
+    /// The payload of a single entry handed to [`Log::append`](crate::Log::append), as it lies in the log's file, where
+    /// the disk can map it: whoever needs the bytes for longer may use these and give its own back. They stay readable
+    /// after the log was purged.
     pub payload: Option<Bytes>,
 }
-
-/// Told the fate of one entry, once.
-pub(crate) type Done = Box<dyn FnOnce(Result<Ack>) + Send>;
 
 /// A logged entry.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -81,6 +81,9 @@ pub enum Error {
         /// The most there may be.
         limit: u64,
     },
+    /// Several entries were to be handed in together, and there were none.
+    #[error("log: no entries were handed in; hand in at least one")]
+    Empty,
     /// Too much is waiting to be written already.
     #[error(
         "log: {queued} bytes wait to be written, over the limit of {limit} with this entry; try again later"

@@ -35,7 +35,7 @@
 //! let options = Options { sync: SyncMode::EveryAck, ..Options::new("data/log") };
 //! let (log, _) = Log::open(disk.clone(), options.clone(), 0, &mut |_| Ok(()))?;
 //! let (tell, told) = mpsc::channel();
-//! let entry = Entry { shard: 0, term: 1, shard_index: 1, kind: 1, payload: vec!["rows".into(), "more".into()] };
+//! let entry = Entry { term: 1, kind: 1, payload: vec!["rows".into(), "more".into()], ..Entry::default() };
 //! assert_eq!(log.append(entry, Box::new(move |ack| tell.send(ack).unwrap()))?, 1);
 //! assert!(told.recv().unwrap()?.durable);
 //! log.close()?;
@@ -55,6 +55,8 @@ mod damage;
 mod entry;
 mod error;
 mod frame;
+mod group;
+mod jobs;
 mod log;
 mod observer;
 mod options;

@@ -1,16 +1,19 @@
 //! The log as its users see it.
 
 use crate::entry::Ack;
+use crate::group::{Done, Group, Waiter};
+use crate::jobs::THREADS;
 use crate::reader::{Reader, Step, record};
 use crate::recovery::{Opened, recover};
 use crate::segment::{Segment, path_of};
 use crate::spares::Spare;
 use crate::state::{Shared, State};
 use crate::writer::Writer;
-use crate::{Entry, Error, Flaw, Options, Record, Recovery, ReplayError, Result, SyncMode};
+use crate::{Entry, Error, Flaw, Options, Record, Recovery, ReplayError, Result};
 use longbow_disk::Disk;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -48,28 +51,24 @@ impl Log {
 
     fn start(disk: Arc<dyn Disk>, options: Options, opened: Opened) -> Result<Log> {
         let last = opened.recovery.last_index;
-        let end = opened.segments.last().map_or(0, |s| s.end);
-        let background = matches!(options.sync, SyncMode::Background { .. });
         let shared = Arc::new(Shared {
             disk,
-            options,
-            state: Mutex::new(State::after(last, opened.last_timestamp)),
+            state: Mutex::new(State::after(last, opened.last_timestamp, THREADS)),
             work: Condvar::new(),
-            unsynced: Condvar::new(),
             progress: Condvar::new(),
+            writer: Mutex::new(Writer::new(&options, &opened)?),
             segments: Mutex::new(VecDeque::from(opened.segments)),
             spares: opened.spares,
+            options,
         });
         let log = Log {
             shared: shared.clone(),
             threads: Mutex::default(),
             purging: Mutex::new(()),
         };
-        let writer = Writer::new(shared.clone(), opened.file, end, opened.link, opened.marked)?;
-        log.spawn("log-writer", move || writer.run())?;
-        if background {
+        for _ in 0..THREADS {
             let shared = shared.clone();
-            log.spawn("log-syncer", move || shared.sync_in_background())?;
+            log.spawn("log-worker", move || shared.work())?;
         }
         if shared.options.prepared_segments > 0 {
             log.spawn("log-preparer", move || shared.prepare_spares())?;
@@ -89,19 +88,72 @@ impl Log {
 
     /// Queues an entry and returns the index it is given: the one after the last, in the order of the calls.
     ///
-    /// `done` is called exactly once, on the log's writer thread and in the order of the indexes: with an [`Ack`] once
-    /// the entry is as safe as the [`SyncMode`] promises, or with the error. It must be short and must not wait for
-    /// the log. Until then the index is a promise only: when a full disk refuses entries ([`Error::NoSpace`]), their
-    /// indexes are given to those that come next. An entry that failed by [`Error::Poisoned`] may or may not be there,
-    /// whole, when the log is opened again.
+    /// `done` is called exactly once, on a thread of the log or of another caller, and in the order of the indexes: with
+    /// an [`Ack`] once the entry is as safe as the [`SyncMode`] promises, or with the error. It must be short and must
+    /// not wait for the log. Until then the index is a promise only: when a full disk refuses entries
+    /// ([`Error::NoSpace`]), their indexes are given to those that come next. An entry that failed by
+    /// [`Error::Poisoned`] may or may not be there, whole, when the log is opened again.
     ///
     /// # Errors
     ///
     /// An entry that cannot even be queued ([`Error::TooLong`], [`Error::QueueFull`], [`Error::Poisoned`],
     /// [`Error::Closed`]) is refused at once: `done` is called with the same error, by this thread, before it returns.
     pub fn append(&self, entry: Entry, done: Box<dyn FnOnce(Result<Ack>) + Send>) -> Result<u64> {
-        self.shared.enqueue(entry, done).map_err(|(error, done)| {
-            done(Err(error.clone()));
+        self.queue([entry], Done::Call(done)).map(|range| range.start)
+    }
+
+    /// Queues several entries, which get consecutive indexes, are written together and succeed or fail together:
+    /// cheaper for each than [`append`](Log::append), because `done` is called once for all of them.
+    ///
+    /// # Errors
+    ///
+    /// As `append`; [`Error::Empty`] for no entries.
+    pub fn append_all(
+        &self,
+        entries: impl IntoIterator<Item = Entry>,
+        done: Box<dyn FnOnce(Result<Ack>) + Send>,
+    ) -> Result<Range<u64>> {
+        self.queue(entries, Done::Call(done))
+    }
+
+    /// Appends entries as [`append_all`](Log::append_all) does, and waits until they are as safe as the [`SyncMode`]
+    /// promises. On a log that has nothing else to do, this thread does what there is to be done, which is quicker than to
+    /// wake another. Not to be called by a completion, nor on a thread of an async runtime.
+    ///
+    /// # Errors
+    ///
+    /// As for `append_all`, and as its completion would be told.
+    pub fn append_and_wait(&self, entries: impl IntoIterator<Item = Entry>) -> Result<Ack> {
+        let waiter = Waiter::new();
+        let group = match Group::new(entries, Done::Wake(waiter.clone())) {
+            Ok(group) => group,
+            Err((error, _)) => return Err(error),
+        };
+        let now_us = (self.shared.options.clock)();
+        let mut state = self.shared.state.lock();
+        let queued = state.enqueue(group, &self.shared.options, now_us);
+        queued.map_err(|(error, _)| error)?;
+        if state.is_idle_but_for_one() && self.shared.options.linger.is_zero() {
+            self.shared.help(state, || waiter.is_told());
+        } else {
+            self.shared.call_for_work(&mut state);
+            drop(state);
+        }
+        waiter.wait()
+    }
+
+    fn queue(&self, entries: impl IntoIterator<Item = Entry>, done: Done) -> Result<Range<u64>> {
+        // The checksums, the costly part, are computed here by the caller, outside the lock.
+        let queued = Group::new(entries, done).and_then(|group| {
+            let count = group.entries.len() as u64;
+            let now_us = (self.shared.options.clock)();
+            let mut state = self.shared.state.lock();
+            let first = state.enqueue(group, &self.shared.options, now_us)?;
+            self.shared.call_for_work(&mut state);
+            Ok(first..first + count)
+        });
+        queued.map_err(|(error, done)| {
+            done.tell(Err(error.clone()));
             error
         })
     }
@@ -138,37 +190,23 @@ impl Log {
 
     /// The failure that closed the log for writing, if there was one: [`Error::Poisoned`].
     pub fn poisoned(&self) -> Option<Error> {
-        self.shared.state.lock().poisoned()
+        self.shared.poisoned()
     }
 
     /// Waits until everything appended so far is durable, and returns the last durable index. Entries that a full disk
     /// refuses on the way are not waited for. In [`SyncMode::Never`] this is what syncs.
     pub fn sync(&self) -> Result<u64> {
-        let never = self.shared.options.sync == SyncMode::Never;
         let mut state = self.shared.state.lock();
         let target = state.next - 1;
-        loop {
-            let reached = if never { state.written } else { state.durable };
-            if reached >= target.min(state.next - 1) {
-                break;
-            }
+        state.sync_wanted = state.sync_wanted.max(target);
+        self.shared.call_for_work(&mut state);
+        while state.durable < target.min(state.next - 1) {
             if let Some(poisoned) = state.poisoned() {
                 return Err(poisoned);
             }
             self.shared.progress.wait(&mut state);
         }
-        let durable = state.durable;
-        drop(state);
-        if !never {
-            return Ok(durable);
-        }
-        let _one_at_a_time = self.purging.lock();
-        if let Err(cause) = self.shared.sync_all_segments() {
-            let cause = Arc::new(cause);
-            self.shared.poison(cause.clone());
-            return Err(Error::Poisoned { cause });
-        }
-        Ok(self.durable_index())
+        Ok(state.durable)
     }
 
     /// Waits until as many segments as the options ask for are written ahead, or there is no space for them.
@@ -278,15 +316,16 @@ impl Log {
     ///
     /// [`Error::Poisoned`] if not everything could be written and synced.
     pub fn close(&self) -> Result<()> {
-        self.shared.state.lock().closed = true;
+        let mut state = self.shared.state.lock();
+        state.closed = true;
+        let is_completion = state.teller == Some(thread::current().id());
+        drop(state);
         self.shared.work.notify_all();
         self.shared.spares.close();
-        let handles = std::mem::take(&mut *self.threads.lock());
-        let own = thread::current().id();
-        if handles.iter().any(|handle| handle.thread().id() == own) {
+        if is_completion {
             return Ok(());
         }
-        for handle in handles {
+        for handle in std::mem::take(&mut *self.threads.lock()) {
             if handle.join().is_err() {
                 tracing::error!("a thread of the log panicked");
             }

@@ -1,74 +1,30 @@
-//! What the callers, the writer and the syncer share.
+//! What the callers and the log's threads share.
 
-use crate::entry::{Ack, Done, Entry, checked_len};
-use crate::frame::{Header, payload_crc};
+use crate::group::{Done, Group};
 use crate::segment::Segment;
 use crate::spares::Spares;
+use crate::writer::Writer;
 use crate::{Error, Options, Result, SyncMode};
-use bytes::Bytes;
 use longbow_disk::{Disk, File};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::mem;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// An entry on its way to the disk.
-pub(crate) struct Pending {
-    /// Complete but for the index, which is given when it is queued, and `durable` and `previous`, filled in when it is
-    /// written.
-    pub(crate) header: Header,
-    pub(crate) payload: Vec<Bytes>,
-    pub(crate) done: Done,
-}
-
-impl Pending {
-    fn new(
-        entry: Entry,
-        timestamp_us: u64,
-        done: Done,
-    ) -> std::result::Result<Pending, (Error, Done)> {
-        let len = match checked_len(&entry.payload) {
-            Ok(len) => len,
-            Err(error) => return Err((error, done)),
-        };
-        let header = Header {
-            len,
-            payload_crc: payload_crc(&entry.payload),
-            shard: entry.shard,
-            timestamp_us,
-            term: entry.term,
-            shard_index: entry.shard_index,
-            kind: entry.kind,
-            ..Header::default()
-        };
-        let payload = entry.payload;
-        Ok(Pending {
-            header,
-            payload,
-            done,
-        })
-    }
-
-    /// What it takes in the file and counts for in the queue, in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.header.frame_bytes()
-    }
-
-    /// Tells the caller. A caller that panics must not take the log with it.
-    pub(crate) fn complete(self, result: Result<Ack>) {
-        let done = self.done;
-        if catch_unwind(AssertUnwindSafe(|| done(result))).is_err() {
-            let index = self.header.index;
-            tracing::error!(index, "the completion of a log entry panicked");
-        }
-    }
-}
+use std::thread::ThreadId;
+use std::time::Instant;
 
 /// Everything behind the one short lock.
 pub(crate) struct State {
-    /// Entries that were not handed to the operating system yet.
-    pub(crate) queue: VecDeque<Pending>,
+    /// What was handed in and is not being written yet, in the order of the indexes.
+    pub(crate) queue: VecDeque<Group>,
+    /// Entries and bytes in the queue, and when the first of them came.
+    pub(crate) queue_entries: usize,
+    pub(crate) queue_bytes: u64,
+    pub(crate) queue_since: Option<Instant>,
+    /// What is written, and not yet as safe as was promised; and what was refused behind it.
+    pub(crate) unsafe_groups: VecDeque<Group>,
+    /// What is to be told, and whether it survives power loss.
+    pub(crate) told: VecDeque<(Group, Result<bool>)>,
     /// Bytes of all entries that were not completed yet.
     pub(crate) queued_bytes: u64,
     /// The index of the next entry.
@@ -77,6 +33,8 @@ pub(crate) struct State {
     pub(crate) written: u64,
     /// The last index that survives power loss.
     pub(crate) durable: u64,
+    /// The last index that somebody wants to survive power loss, where nothing else asks for a sync.
+    pub(crate) sync_wanted: u64,
     /// Bytes handed to the operating system and not synced yet.
     pub(crate) unsynced_bytes: u64,
     /// Files with unsynced bytes, in the order of the log.
@@ -91,19 +49,31 @@ pub(crate) struct State {
     pub(crate) poison: Option<Arc<longbow_disk::Error>>,
     /// No more appends are taken.
     pub(crate) closed: bool,
-    /// The writer has ended; nothing will become unsynced any more.
-    pub(crate) finished: bool,
+    /// Some thread is at one of the three jobs.
+    pub(crate) writing: bool,
+    pub(crate) syncing: bool,
+    pub(crate) teller: Option<ThreadId>,
+    /// The log's threads that have not ended, those of them that wait for a job, and whether one of these was called.
+    pub(crate) threads: usize,
+    pub(crate) idle: usize,
+    pub(crate) called: bool,
 }
 
 impl State {
     /// The state of a log whose last record is durable and has the index `last`.
-    pub(crate) fn after(last: u64, last_timestamp: u64) -> State {
+    pub(crate) fn after(last: u64, last_timestamp: u64, threads: usize) -> State {
         State {
             queue: VecDeque::new(),
+            queue_entries: 0,
+            queue_bytes: 0,
+            queue_since: None,
+            unsafe_groups: VecDeque::new(),
+            told: VecDeque::new(),
             queued_bytes: 0,
             next: last + 1,
             written: last,
             durable: last,
+            sync_wanted: last,
             unsynced_bytes: 0,
             unsynced_files: Vec::new(),
             unsynced_dir: false,
@@ -112,7 +82,12 @@ impl State {
             last_timestamp,
             poison: None,
             closed: false,
-            finished: false,
+            writing: false,
+            syncing: false,
+            teller: None,
+            threads,
+            idle: 0,
+            called: false,
         }
     }
 
@@ -130,9 +105,139 @@ impl State {
     }
 
     /// Whether the disk is too far behind for another acknowledgement.
-    fn over_limit(&self, max_bytes: u64, max_age: Duration) -> bool {
+    pub(crate) fn is_behind(&self, mode: SyncMode) -> bool {
+        let SyncMode::Background {
+            max_unsynced_bytes,
+            max_unsynced_age,
+        } = mode
+        else {
+            return false;
+        };
         let oldest = self.syncing_since.or(self.unsynced_since);
-        self.unsynced_bytes > max_bytes || oldest.is_some_and(|since| since.elapsed() > max_age)
+        let is_old = |since: Instant| since.elapsed() > max_unsynced_age;
+        self.unsynced_bytes > max_unsynced_bytes || oldest.is_some_and(is_old)
+    }
+
+    /// Queues a hand-in and gives it its indexes, or says why not.
+    pub(crate) fn enqueue(
+        &mut self,
+        mut group: Group,
+        options: &Options,
+        now_us: u64,
+    ) -> std::result::Result<u64, (Error, Done)> {
+        let limit = options.max_queued_bytes;
+        let queued = self.queued_bytes;
+        let refused = if let Some(poisoned) = self.poisoned() {
+            Some(poisoned)
+        } else if self.closed {
+            Some(Error::Closed)
+        } else if queued > 0 && queued + group.bytes > limit {
+            Some(Error::QueueFull { queued, limit })
+        } else {
+            None
+        };
+        if let Some(error) = refused {
+            return Err((error, group.into_done()));
+        }
+        group.first = self.next;
+        group.timestamp_us = now_us.max(self.last_timestamp);
+        self.last_timestamp = group.timestamp_us;
+        self.next = group.last() + 1;
+        self.queued_bytes += group.bytes;
+        self.queue_bytes += group.bytes;
+        self.queue_entries += group.entries.len();
+        if group.until_durable {
+            self.sync_wanted = group.last();
+        }
+        if self.queue.is_empty() && !options.linger.is_zero() {
+            self.queue_since = Some(Instant::now());
+        }
+        let first = group.first;
+        self.queue.push_back(group);
+        Ok(first)
+    }
+
+    /// Takes from the queue what goes into one write. It is not empty.
+    pub(crate) fn take_batch(&mut self, options: &Options) -> VecDeque<Group> {
+        let fits = self.queue_entries <= options.max_batch_entries
+            && self.queue_bytes <= options.max_batch_bytes;
+        let batch = if fits {
+            mem::take(&mut self.queue)
+        } else {
+            let mut left = (options.max_batch_entries, options.max_batch_bytes);
+            let fitting = self.queue.iter().take_while(|group| {
+                let entries = left.0.checked_sub(group.entries.len());
+                let bytes = left.1.checked_sub(group.bytes);
+                let fits = entries.zip(bytes);
+                left = fits.unwrap_or(left);
+                fits.is_some()
+            });
+            let count = fitting.count().max(1);
+            self.queue.drain(..count).collect()
+        };
+        for group in &batch {
+            self.queue_entries -= group.entries.len();
+            self.queue_bytes -= group.bytes;
+        }
+        self.queue_since = None;
+        batch
+    }
+
+    /// Finds out what may be told now.
+    pub(crate) fn settle(&mut self, mode: SyncMode) {
+        if let Some(error) = self.poisoned() {
+            return self.fail_all(&error);
+        }
+        let on_writing = mode != SyncMode::EveryAck && !self.is_behind(mode);
+        while let Some(group) = self.unsafe_groups.front() {
+            let durable = group.last() <= self.durable;
+            let waits = !durable && (group.until_durable || !on_writing);
+            if waits && group.refused.is_none() {
+                return;
+            }
+            if let Some(mut group) = self.unsafe_groups.pop_front() {
+                let refused = group.refused.take();
+                self.told.push_back((group, refused.map_or(Ok(durable), Err)));
+            }
+        }
+    }
+
+    /// Fails everything that is not acknowledged, but what is just being written and what is behind it.
+    fn fail_all(&mut self, error: &Error) {
+        let written = mem::take(&mut self.unsafe_groups);
+        self.fail(written, error);
+        if !self.writing {
+            self.fail_queue(error);
+        }
+    }
+
+    /// Refuses a batch and everything queued behind it, whose indexes are given to the entries that come next.
+    pub(crate) fn refuse(&mut self, batch: VecDeque<Group>, error: &Error) {
+        self.next = batch[0].first;
+        self.queue_entries = 0;
+        self.queue_bytes = 0;
+        self.queue_since = None;
+        let queued = mem::take(&mut self.queue);
+        for mut group in batch.into_iter().chain(queued) {
+            // They are told when those before them are.
+            group.refused = Some(error.clone());
+            self.unsafe_groups.push_back(group);
+        }
+    }
+
+    /// Fails everything that is queued.
+    fn fail_queue(&mut self, error: &Error) {
+        let queued = mem::take(&mut self.queue);
+        self.queue_entries = 0;
+        self.queue_bytes = 0;
+        self.queue_since = None;
+        self.fail(queued, error);
+    }
+
+    /// Lets these be told of a failure.
+    fn fail(&mut self, groups: VecDeque<Group>, error: &Error) {
+        let failed = groups.into_iter().map(|group| (group, Err(error.clone())));
+        self.told.extend(failed);
     }
 }
 
@@ -141,82 +246,47 @@ pub(crate) struct Shared {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) options: Options,
     pub(crate) state: Mutex<State>,
-    /// Something was queued, or the log was closed or poisoned.
+    /// There may be a job for one of the log's threads.
     pub(crate) work: Condvar,
-    /// Something was written that needs a sync, or the writer has ended.
-    pub(crate) unsynced: Condvar,
-    /// `durable` grew, or the log was poisoned, or entries were refused.
+    /// `durable` grew, or the log was poisoned, or entries were refused, or it ended.
     pub(crate) progress: Condvar,
+    /// With whoever is at the writing, and never waited for.
+    pub(crate) writer: Mutex<Writer>,
     /// Never held together with `state`.
     pub(crate) segments: Mutex<VecDeque<Segment>>,
     pub(crate) spares: Spares,
 }
 
 impl Shared {
-    /// Queues an entry, or says why not and gives the completion back.
-    pub(crate) fn enqueue(
-        &self,
-        entry: Entry,
-        done: Done,
-    ) -> std::result::Result<u64, (Error, Done)> {
-        // The checksum, the costly part, is computed here by the caller, outside the lock.
-        let mut pending = Pending::new(entry, (self.options.clock)(), done)?;
-        let bytes = pending.bytes();
-        let mut state = self.state.lock();
-        let limit = self.options.max_queued_bytes;
-        let queued = state.queued_bytes;
-        let refused = if let Some(poisoned) = state.poisoned() {
-            Some(poisoned)
-        } else if state.closed {
-            Some(Error::Closed)
-        } else if queued > 0 && queued + bytes > limit {
-            Some(Error::QueueFull { queued, limit })
-        } else {
-            None
-        };
-        if let Some(error) = refused {
-            drop(state);
-            return Err((error, pending.done));
-        }
-        let index = state.next;
-        pending.header.index = index;
-        pending.header.timestamp_us = pending.header.timestamp_us.max(state.last_timestamp);
-        state.last_timestamp = pending.header.timestamp_us;
-        state.next += 1;
-        state.queued_bytes += bytes;
-        state.queue.push_back(pending);
-        drop(state);
-        self.work.notify_one();
-        Ok(index)
+    /// The failure that closed the log for writing, if there was one.
+    pub(crate) fn poisoned(&self) -> Option<Error> {
+        self.state.lock().poisoned()
     }
 
     /// Ends the log's writing life with its first failure, and wakes everyone to see it.
     pub(crate) fn poison(&self, cause: Arc<longbow_disk::Error>) {
         let mut state = self.state.lock();
-        if state.poison.is_none() {
-            tracing::error!(%cause, "the log is closed for writing");
-            state.poison = Some(cause);
-        }
+        state.poison(cause);
+        state.settle(self.options.sync);
         drop(state);
         self.work.notify_all();
-        self.unsynced.notify_all();
         self.progress.notify_all();
     }
+}
 
-    /// Waits, in the background mode, until the disk is within its limits again.
-    pub(crate) fn wait_for_disk<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-    ) -> MutexGuard<'a, State> {
-        if let SyncMode::Background {
-            max_unsynced_bytes,
-            max_unsynced_age,
-        } = self.options.sync
-        {
-            while state.poison.is_none() && state.over_limit(max_unsynced_bytes, max_unsynced_age) {
-                self.progress.wait(&mut state);
-            }
+impl State {
+    /// Notes the first failure.
+    pub(crate) fn poison(&mut self, cause: Arc<longbow_disk::Error>) {
+        if self.poison.is_none() {
+            tracing::error!(%cause, "the log is closed for writing");
+            self.poison = Some(cause);
         }
-        state
+    }
+
+    /// Notes that everything up to `target`, of which `bytes` were not synced before, is durable now.
+    pub(crate) fn note_durable(&mut self, target: u64, bytes: u64) {
+        self.durable = target;
+        self.unsynced_bytes -= bytes;
+        self.syncing_since = None;
     }
 }

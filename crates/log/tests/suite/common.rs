@@ -66,6 +66,7 @@ pub fn entry(index: u64, len: usize) -> Entry {
         shard_index: index * 3,
         kind: 7,
         payload: vec![first, rest],
+        ..Entry::default()
     }
 }
 
@@ -157,9 +158,9 @@ pub fn tagged(id: u64, len: usize) -> Entry {
     Entry {
         shard: 1,
         term: id,
-        shard_index: 0,
         kind: 9,
         payload: vec![Bytes::from(payload(id, len))],
+        ..Entry::default()
     }
 }
 

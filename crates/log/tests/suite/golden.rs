@@ -18,19 +18,14 @@ fn segment_path() -> std::path::PathBuf {
 fn entries() -> Vec<Entry> {
     let parts = |parts: &[&'static str]| parts.iter().map(|p| Bytes::from(*p)).collect();
     vec![
-        Entry {
-            shard: 0,
-            term: 0,
-            kind: 0,
-            shard_index: 0,
-            payload: vec![],
-        },
+        Entry::default(),
         Entry {
             shard: 1,
             term: 2,
             kind: 3,
             shard_index: 4,
             payload: parts(&["one part"]),
+            ..Entry::default()
         },
         Entry {
             shard: u32::MAX,
@@ -38,6 +33,7 @@ fn entries() -> Vec<Entry> {
             kind: 255,
             shard_index: u64::MAX,
             payload: parts(&["several", "", " parts"]),
+            ..Entry::default()
         },
     ]
 }

@@ -66,7 +66,7 @@ pub fn noise(len: u64, seed: u64) -> Bytes {
 struct Tally {
     acked: AtomicU64,
     stop: AtomicBool,
-    /// Written to by the log's own thread, one hand-in at a time, so nobody waits for it.
+    /// Held for an instant for each hand-in.
     latencies: Mutex<Option<Histogram>>,
     failure: Mutex<Option<longbow_log::Error>>,
 }
@@ -89,7 +89,12 @@ impl Tally {
         held(&self.failure).get_or_insert(error);
     }
 
-    fn note(&self, latency: Duration, entries: u64) {
+    /// A hand-in of so many entries is complete.
+    fn note(&self, result: longbow_log::Result<Ack>, began: Instant, entries: u64) {
+        let latency = began.elapsed();
+        if let Err(error) = result {
+            self.fail(error);
+        }
         self.acked.fetch_add(entries, Ordering::Relaxed);
         if let Some(latencies) = held(&self.latencies).as_mut() {
             latencies.note(latency);
@@ -126,29 +131,6 @@ impl Caller {
     fn wait_below(&self, limit: u64) {
         while self.under_way.load(Ordering::Acquire) >= limit {
             thread::park();
-        }
-    }
-}
-
-/// Entries handed in together.
-struct HandIn {
-    left: AtomicU64,
-    entries: u64,
-    began: Instant,
-    caller: Arc<Caller>,
-    tally: Arc<Tally>,
-}
-
-impl HandIn {
-    /// One of them is complete. The last tells the caller.
-    fn complete(&self, result: longbow_log::Result<Ack>) {
-        if let Err(error) = result {
-            self.tally.fail(error);
-        }
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.tally.note(self.began.elapsed(), self.entries);
-            self.caller.under_way.fetch_sub(1, Ordering::Release);
-            self.caller.thread.unpark();
         }
     }
 }
@@ -258,30 +240,29 @@ impl Load<'_> {
         caller.wait_below(1);
     }
 
+    /// The entries of a hand-in.
+    fn entries(&self, first: u64) -> impl Iterator<Item = Entry> {
+        (first..first + self.case.batch).map(|nth| Entry {
+            payload: vec![self.payloads.pick(nth)],
+            ..Entry::default()
+        })
+    }
+
     fn hand_in(&self, caller: &Arc<Caller>, tally: &Arc<Tally>, began: Instant, first: u64) {
         let entries = self.case.batch;
-        caller.under_way.fetch_add(1, Ordering::Relaxed);
-        let hand_in = Arc::new(HandIn {
-            left: AtomicU64::new(entries),
-            entries,
-            began,
-            caller: caller.clone(),
-            tally: tally.clone(),
-        });
-        for nth in first..first + entries {
-            let entry = Entry {
-                payload: vec![self.payloads.pick(nth)],
-                ..Entry::default()
-            };
-            let hand_in = hand_in.clone();
-            // A refusal reaches the completion too, which notes it.
-            let _ = self.log.append(
-                entry,
-                Box::new(move |result| {
-                    hand_in.complete(result);
-                }),
-            );
+        if self.case.mode == Mode::Blocking {
+            let result = self.log.append_and_wait(self.entries(first));
+            return tally.note(result, began, entries);
         }
+        caller.under_way.fetch_add(1, Ordering::Relaxed);
+        let (caller, tally) = (caller.clone(), tally.clone());
+        let done = move |result| {
+            tally.note(result, began, entries);
+            caller.under_way.fetch_sub(1, Ordering::Release);
+            caller.thread.unpark();
+        };
+        // A refusal reaches the completion too, which notes it.
+        let _ = self.log.append_all(self.entries(first), Box::new(done));
     }
 }
 

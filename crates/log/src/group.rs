@@ -1,0 +1,198 @@
+//! Entries handed in together, on their way to the disk.
+
+use crate::entry::{Ack, Entry, checked_len};
+use crate::frame::{Header, frame_bytes, payload_crc};
+use crate::{Error, Result};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
+
+/// One entry, checked and with its checksum. What is missing in its header is known when it is written.
+pub(crate) struct Pending {
+    pub(crate) len: u32,
+    pub(crate) payload_crc: u32,
+    pub(crate) shard: u32,
+    pub(crate) term: u64,
+    pub(crate) shard_index: u64,
+    pub(crate) kind: u8,
+    pub(crate) payload: Vec<Bytes>,
+}
+
+impl Pending {
+    fn new(entry: Entry) -> Result<Pending> {
+        Ok(Pending {
+            len: checked_len(&entry.payload)?,
+            payload_crc: payload_crc(&entry.payload),
+            shard: entry.shard,
+            term: entry.term,
+            shard_index: entry.shard_index,
+            kind: entry.kind,
+            payload: entry.payload,
+        })
+    }
+
+    /// Its header behind a frame with the checksum `previous`.
+    pub(crate) fn header(
+        &self,
+        index: u64,
+        timestamp_us: u64,
+        durable: u64,
+        previous: u32,
+    ) -> Header {
+        Header {
+            len: self.len,
+            payload_crc: self.payload_crc,
+            shard: self.shard,
+            index,
+            durable,
+            timestamp_us,
+            term: self.term,
+            shard_index: self.shard_index,
+            kind: self.kind,
+            mark: false,
+            previous,
+        }
+    }
+
+    /// What it takes in the file, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        frame_bytes(self.len.into())
+    }
+}
+
+/// The entries of one hand-in: written together, and told about once.
+pub(crate) struct Group {
+    pub(crate) entries: SmallVec<[Pending; 1]>,
+    /// The index of the first, given when they are queued.
+    pub(crate) first: u64,
+    /// When they were queued, in microseconds since the Unix epoch.
+    pub(crate) timestamp_us: u64,
+    /// What they take in the file and count for in the queue.
+    pub(crate) bytes: u64,
+    /// To be told about only when they survive power loss.
+    pub(crate) until_durable: bool,
+    /// Why it was not written, if that was tried and the log goes on.
+    pub(crate) refused: Option<Error>,
+    /// The payload of a single entry as it lies in the file, once it does.
+    pub(crate) mapped: Option<Bytes>,
+    done: Done,
+}
+
+impl Group {
+    /// Checks the entries and computes their checksums.
+    pub(crate) fn new(
+        entries: impl IntoIterator<Item = Entry>,
+        done: Done,
+    ) -> std::result::Result<Group, (Error, Done)> {
+        let mut group = Group {
+            entries: SmallVec::new(),
+            first: 0,
+            timestamp_us: 0,
+            bytes: 0,
+            until_durable: false,
+            refused: None,
+            mapped: None,
+            done,
+        };
+        for entry in entries {
+            group.until_durable |= entry.durable;
+            match Pending::new(entry) {
+                Ok(pending) => group.entries.push(pending),
+                Err(error) => return Err((error, group.done)),
+            }
+        }
+        if group.entries.is_empty() {
+            return Err((Error::Empty, group.done));
+        }
+        group.bytes = group.entries.iter().map(Pending::bytes).sum();
+        Ok(group)
+    }
+
+    /// The index of its last entry.
+    pub(crate) fn last(&self) -> u64 {
+        self.first + self.entries.len() as u64 - 1
+    }
+
+    /// Whether the caller is shown the bytes in the file.
+    pub(crate) fn wants_map(&self) -> bool {
+        self.entries.len() == 1 && matches!(self.done, Done::Call(_))
+    }
+
+    /// Gives the completion back, of a hand-in that is not queued.
+    pub(crate) fn into_done(self) -> Done {
+        self.done
+    }
+
+    /// Tells whoever handed it in. A caller that panics must not take the log with it.
+    pub(crate) fn complete(self, durable: Result<bool>) {
+        let index = self.last();
+        let result = durable.map(|durable| Ack {
+            index,
+            durable,
+            payload: self.mapped,
+        });
+        if catch_unwind(AssertUnwindSafe(|| self.done.tell(result))).is_err() {
+            tracing::error!(index, "the completion of a log entry panicked");
+        }
+    }
+}
+
+/// Who is to be told, once.
+pub(crate) enum Done {
+    Call(Box<dyn FnOnce(Result<Ack>) + Send>),
+    Wake(Arc<Waiter>),
+}
+
+impl Done {
+    pub(crate) fn tell(self, result: Result<Ack>) {
+        match self {
+            Done::Call(call) => call(result),
+            Done::Wake(waiter) => waiter.wake(result),
+        }
+    }
+}
+
+/// A thread that waits for its hand-in.
+pub(crate) struct Waiter {
+    thread: Thread,
+    told: AtomicBool,
+    result: Mutex<Option<Result<Ack>>>,
+}
+
+impl Waiter {
+    /// For the thread that calls this.
+    pub(crate) fn new() -> Arc<Waiter> {
+        Arc::new(Waiter {
+            thread: thread::current(),
+            told: AtomicBool::new(false),
+            result: Mutex::new(None),
+        })
+    }
+
+    fn wake(&self, result: Result<Ack>) {
+        *self.result.lock() = Some(result);
+        self.told.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+
+    /// Whether the result is there.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until the result is there.
+    pub(crate) fn wait(&self) -> Result<Ack> {
+        loop {
+            if self.is_told()
+                && let Some(result) = self.result.lock().take()
+            {
+                return result;
+            }
+            thread::park();
+        }
+    }
+}

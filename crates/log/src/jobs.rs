@@ -1,0 +1,247 @@
+//! Who does what: three jobs, each with one thread at a time.
+//!
+//! *Writing* hands what is queued to the operating system, *syncing* makes it durable, *telling* completes the entries in
+//! order. Whoever finds a job to be done that nobody is at may take it: the log's own threads, and a caller that would
+//! have to wait anyway and finds the log idle, which saves it two changes of thread. So the next batch is written while
+//! one is synced, and one is synced while the callers of the one before are woken; what queued while the disk was busy
+//! is the next batch, which makes group commit need no timer.
+
+use crate::state::{Shared, State};
+use crate::{Options, SyncMethod, SyncMode};
+use parking_lot::MutexGuard;
+use std::mem;
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+/// The log's own threads. One writes or tells while another waits for the disk.
+pub(crate) const THREADS: usize = 2;
+
+/// While a sync is under way that acknowledgements wait for, so many bytes are worth a write of their own. Fewer wait for
+/// its end: they would not be acknowledged earlier, and cost a call each.
+const WORTH_WRITING: u64 = 64 << 10;
+
+/// Something to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Job {
+    Write,
+    Sync,
+    Tell,
+}
+
+impl State {
+    /// Whether there is something that may be written, now or when it has lingered.
+    fn has_batch(&self, options: &Options) -> bool {
+        if self.writing || self.queue.is_empty() || self.is_behind(options.sync) {
+            return false;
+        }
+        let waited_for = self.syncing && options.sync == SyncMode::EveryAck;
+        !waited_for || self.queue_bytes >= WORTH_WRITING
+    }
+
+    /// Until when the queue waits for more.
+    fn lingers_until(&self, options: &Options) -> Option<Instant> {
+        let is_full = self.queue_entries >= options.max_batch_entries
+            || self.queue_bytes >= options.max_batch_bytes;
+        let since = self.queue_since.filter(|_| !is_full && !self.closed);
+        since.map(|since| since + options.linger)
+    }
+
+    fn can_write(&self, options: &Options) -> bool {
+        let lingers = |until| Instant::now() < until;
+        self.has_batch(options) && !self.lingers_until(options).is_some_and(lingers)
+    }
+
+    fn can_sync(&self, mode: SyncMode) -> bool {
+        let wanted = match mode {
+            SyncMode::Never => self.sync_wanted.min(self.written),
+            SyncMode::Background { .. } | SyncMode::EveryAck => self.written,
+        };
+        !self.syncing && self.poison.is_none() && self.durable < wanted
+    }
+
+    fn can_tell(&self) -> bool {
+        self.teller.is_none() && !self.told.is_empty()
+    }
+
+    /// The most urgent thing to be done, and whether there is another.
+    fn next_job(&self, options: &Options) -> (Option<Job>, bool) {
+        let write = self.can_write(options).then_some(Job::Write);
+        let sync = self.can_sync(options.sync).then_some(Job::Sync);
+        let tell = self.can_tell().then_some(Job::Tell);
+        let another = [write, sync, tell].iter().flatten().count() > 1;
+        // The disk must not idle while callers are woken, if there is someone else to wake them. Where nobody waits for
+        // the disk, a sync is the last thing that a thread should be stuck in.
+        let disk_first = options.sync == SyncMode::EveryAck && self.idle > 0;
+        let job = if disk_first {
+            write.or(sync).or(tell)
+        } else {
+            tell.or(write).or(sync)
+        };
+        (job, another)
+    }
+
+    /// Closed, and nothing is left to be done or being done.
+    fn is_over(&self, mode: SyncMode) -> bool {
+        let is_safe =
+            self.durable == self.written || mode == SyncMode::Never || self.poison.is_some();
+        self.closed
+            && is_safe
+            && !(self.writing || self.syncing || self.teller.is_some())
+            && self.queue.is_empty()
+            && self.unsafe_groups.is_empty()
+            && self.told.is_empty()
+    }
+
+    /// Whether a caller that is going to wait may as well do the work: there is nothing else to be done than what it just
+    /// queued, and nobody at anything.
+    pub(crate) fn is_idle_but_for_one(&self) -> bool {
+        self.queue.len() == 1
+            && self.unsafe_groups.is_empty()
+            && self.told.is_empty()
+            && !(self.writing || self.syncing || self.teller.is_some())
+    }
+}
+
+impl Shared {
+    /// Calls one of the log's threads if there is a job that nobody is at.
+    pub(crate) fn call_for_work(&self, state: &mut State) {
+        if state.idle > 0
+            && !state.called
+            // A batch that lingers needs a thread that wakes in time.
+            && (state.has_batch(&self.options) || state.next_job(&self.options).0.is_some())
+        {
+            state.called = true;
+            self.work.notify_one();
+        }
+    }
+
+    /// The life of one of the log's threads.
+    pub(crate) fn work(&self) {
+        let mut state = self.state.lock();
+        loop {
+            let (job, another) = state.next_job(&self.options);
+            if let Some(job) = job {
+                if another {
+                    self.call_for_work(&mut state);
+                }
+                state = self.run(job, state);
+            } else if state.is_over(self.options.sync) {
+                break;
+            } else {
+                state.idle += 1;
+                let until = state.lingers_until(&self.options);
+                match until.filter(|_| state.has_batch(&self.options)) {
+                    Some(until) => {
+                        self.work.wait_until(&mut state, until);
+                    }
+                    None => self.work.wait(&mut state),
+                }
+                state.idle -= 1;
+                state.called = false;
+            }
+        }
+        state.threads -= 1;
+        let was_last = state.threads == 0;
+        drop(state);
+        self.work.notify_all();
+        if was_last {
+            self.finish();
+        }
+        self.progress.notify_all();
+    }
+
+    /// Does what there is to be done until `done`, or until there is nothing that nobody else is at.
+    pub(crate) fn help<'a>(&'a self, mut state: MutexGuard<'a, State>, done: impl Fn() -> bool) {
+        while !done() {
+            let (Some(job), _) = state.next_job(&self.options) else {
+                break;
+            };
+            state = self.run(job, state);
+        }
+        self.call_for_work(&mut state);
+    }
+
+    fn run<'a>(&'a self, job: Job, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        match job {
+            Job::Write => self.write(state),
+            Job::Sync => self.sync(state),
+            Job::Tell => self.tell(state),
+        }
+    }
+
+    fn write<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let mut batch = state.take_batch(&self.options);
+        let durable = state.durable;
+        state.writing = true;
+        drop(state);
+        let mut writer = self.writer.lock();
+        let outcome = writer.commit(self, &mut batch, durable);
+        drop(writer);
+        let mut state = self.state.lock();
+        state.writing = false;
+        match outcome {
+            Ok(written) => written.note(&mut state, batch, &self.options),
+            Err(refusal) => refusal.note(&mut state, batch),
+        }
+        state.settle(self.options.sync);
+        self.progress.notify_all();
+        state
+    }
+
+    fn tell<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.teller = Some(thread::current().id());
+        while !state.told.is_empty() {
+            let told = mem::take(&mut state.told);
+            let bytes: u64 = told.iter().map(|(group, _)| group.bytes).sum();
+            // Before they are told: a completion may find room for the next entry.
+            state.queued_bytes -= bytes;
+            drop(state);
+            for (group, result) in told {
+                group.complete(result);
+            }
+            state = self.state.lock();
+        }
+        state.teller = None;
+        state
+    }
+
+    /// Syncs everything that was written when it was called.
+    pub(crate) fn sync<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let target = state.written;
+        let bytes = state.unsynced_bytes;
+        let files = mem::take(&mut state.unsynced_files);
+        let dir = mem::take(&mut state.unsynced_dir);
+        state.syncing_since = state.unsynced_since.take();
+        state.syncing = true;
+        drop(state);
+        let started = Instant::now();
+        let synced = if self.options.sync == SyncMode::Never {
+            self.sync_all_segments()
+        } else {
+            let synced = files.iter().try_for_each(|file| file.sync_data());
+            synced.and_then(|()| match dir {
+                true => self.disk.sync_dir(&self.options.dir),
+                false => Ok(()),
+            })
+        };
+        if synced.is_ok() {
+            // Before anyone can see that something is durable.
+            self.options.observer.synced(started.elapsed(), bytes);
+        }
+        let mut state = self.state.lock();
+        state.syncing = false;
+        match synced {
+            Ok(()) => state.note_durable(target, bytes),
+            Err(cause) => state.poison(Arc::new(cause)),
+        }
+        state.settle(self.options.sync);
+        self.progress.notify_all();
+        state
+    }
+}
+
+/// Whether each write is durable when it returns.
+pub(crate) fn writes_are_synced(options: &Options) -> bool {
+    options.sync == SyncMode::EveryAck && options.sync_method == SyncMethod::Dsync
+}
