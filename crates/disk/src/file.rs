@@ -28,6 +28,12 @@ pub trait File: Send + Sync + Debug {
         self.sync_data()
     }
 
+    /// Asks the system to begin to write these bytes to the disk, without waiting: a `sync_data` that follows has less left
+    /// to do. Promises nothing, and tells no failure, which that sync will tell.
+    fn start_writeback(&self, offset: u64, len: u64) {
+        let _ = (offset, len);
+    }
+
     /// Makes the contents and the length durable: they survive power loss, the file's *name* only if
     /// [`Disk::sync_dir`](crate::Disk::sync_dir) was called for its folder.
     ///

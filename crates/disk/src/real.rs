@@ -119,6 +119,20 @@ impl File for RealFile {
         self.write_from(offset, parts, write)
     }
 
+    #[cfg(target_os = "linux")]
+    fn start_writeback(&self, offset: u64, len: u64) {
+        use std::os::fd::AsRawFd;
+        let (Ok(offset), Ok(len)) = (offset.try_into(), len.try_into()) else {
+            return;
+        };
+        let fd = self.file.as_raw_fd();
+        // SAFETY: the call takes no pointers, and the file is open for as long as `self`.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::sync_file_range(fd, offset, len, libc::SYNC_FILE_RANGE_WRITE);
+        }
+    }
+
     fn sync_data(&self) -> Result<()> {
         self.file.sync_data().map_err(self.fail(Operation::Sync))
     }

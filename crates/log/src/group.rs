@@ -2,14 +2,12 @@
 
 use crate::entry::{Ack, Entry, checked_len};
 use crate::frame::{Header, frame_bytes, payload_crc};
+use crate::gate::Waiter;
 use crate::{Error, Result};
 use bytes::Bytes;
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, Thread};
 
 /// One entry, checked and with its checksum. What is missing in its header is known when it is written.
 pub(crate) struct Pending {
@@ -73,6 +71,8 @@ pub(crate) struct Group {
     pub(crate) timestamp_us: u64,
     /// What they take in the file and count for in the queue.
     pub(crate) bytes: u64,
+    /// Where the caller sleeps meanwhile, if it does.
+    pub(crate) gate: usize,
     /// To be told about only when they survive power loss.
     pub(crate) until_durable: bool,
     /// Why it was not written, if that was tried and the log goes on.
@@ -93,6 +93,7 @@ impl Group {
             first: 0,
             timestamp_us: 0,
             bytes: 0,
+            gate: 0,
             until_durable: false,
             refused: None,
             mapped: None,
@@ -122,12 +123,18 @@ impl Group {
         self.entries.len() == 1 && matches!(self.done, Done::Call(_))
     }
 
+    /// The gate to be opened when it is told.
+    pub(crate) fn gate(&self) -> Option<usize> {
+        matches!(self.done, Done::Wait(_)).then_some(self.gate)
+    }
+
     /// Gives the completion back, of a hand-in that is not queued.
     pub(crate) fn into_done(self) -> Done {
         self.done
     }
 
-    /// Tells whoever handed it in. A caller that panics must not take the log with it.
+    /// Tells whoever handed it in; a caller that sleeps is not woken by this. One that panics must not take the log with
+    /// it.
     pub(crate) fn complete(self, durable: Result<bool>) {
         let index = self.last();
         let result = durable.map(|durable| Ack {
@@ -144,55 +151,14 @@ impl Group {
 /// Who is to be told, once.
 pub(crate) enum Done {
     Call(Box<dyn FnOnce(Result<Ack>) + Send>),
-    Wake(Arc<Waiter>),
+    Wait(Arc<Waiter>),
 }
 
 impl Done {
     pub(crate) fn tell(self, result: Result<Ack>) {
         match self {
             Done::Call(call) => call(result),
-            Done::Wake(waiter) => waiter.wake(result),
-        }
-    }
-}
-
-/// A thread that waits for its hand-in.
-pub(crate) struct Waiter {
-    thread: Thread,
-    told: AtomicBool,
-    result: Mutex<Option<Result<Ack>>>,
-}
-
-impl Waiter {
-    /// For the thread that calls this.
-    pub(crate) fn new() -> Arc<Waiter> {
-        Arc::new(Waiter {
-            thread: thread::current(),
-            told: AtomicBool::new(false),
-            result: Mutex::new(None),
-        })
-    }
-
-    fn wake(&self, result: Result<Ack>) {
-        *self.result.lock() = Some(result);
-        self.told.store(true, Ordering::Release);
-        self.thread.unpark();
-    }
-
-    /// Whether the result is there.
-    pub(crate) fn is_told(&self) -> bool {
-        self.told.load(Ordering::Acquire)
-    }
-
-    /// Sleeps until the result is there.
-    pub(crate) fn wait(&self) -> Result<Ack> {
-        loop {
-            if self.is_told()
-                && let Some(result) = self.result.lock().take()
-            {
-                return result;
-            }
-            thread::park();
+            Done::Wait(waiter) => waiter.tell(result),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! one is synced, and one is synced while the callers of the one before are woken; what queued while the disk was busy
 //! is the next batch, which makes group commit need no timer.
 
+use crate::gate::GATES;
 use crate::state::{Shared, State};
 use crate::{Options, SyncMethod, SyncMode};
 use parking_lot::MutexGuard;
@@ -197,8 +198,15 @@ impl Shared {
             // Before they are told: a completion may find room for the next entry.
             state.queued_bytes -= bytes;
             drop(state);
+            let mut gates = [false; GATES];
             for (group, result) in told {
+                if let Some(gate) = group.gate() {
+                    gates[gate] = true;
+                }
                 group.complete(result);
+            }
+            for (gate, _) in gates.into_iter().enumerate().filter(|(_, told)| *told) {
+                self.gates.open(gate);
             }
             state = self.state.lock();
         }

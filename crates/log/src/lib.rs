@@ -1,12 +1,14 @@
 //! The write-ahead log: one stream of records for all shards of a node, in segment files, with group commit.
 //!
-//! [`Log::append`] queues an [`Entry`] and gives it the next index; one writer thread takes everything that is queued,
-//! hands it to the operating system with one vectored write, syncs as the [`SyncMode`] asks, and completes the entries in
-//! order. There is no timer: whatever queued while the last batch was on its way is the next batch. [`Log::open`]
+//! [`Log::append`] queues an [`Entry`] and gives it the next index. Everything that is queued is handed to the operating
+//! system with one vectored write, synced as the [`SyncMode`] asks, and completed in order, each step by one thread at a
+//! time while others are at the next: `jobs.rs` says by whom. There is no timer: whatever queued while the disk was busy
+//! is the next batch. [`Log::append_and_wait`] is for callers that wait anyway, [`Log::append_all`] for many entries. [`Log::open`]
 //! replays what is there, [`Log::read`] serves it again, [`Log::purge`] forgets whole segments that a checkpoint covers.
 //!
 //! It is *not* a state machine, and not a consensus protocol: shard, its index, term and kind are carried, never looked at.
-//! It knows no async runtime; completions are called on its writer thread, so they must be short and must not block.
+//! It knows no async runtime; completions are called on its own threads or those of other callers, so they must be short
+//! and must not block.
 //!
 //! Invariants:
 //!
@@ -55,6 +57,7 @@ mod damage;
 mod entry;
 mod error;
 mod frame;
+mod gate;
 mod group;
 mod jobs;
 mod log;

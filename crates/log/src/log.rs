@@ -1,7 +1,8 @@
 //! The log as its users see it.
 
 use crate::entry::Ack;
-use crate::group::{Done, Group, Waiter};
+use crate::gate::{Gates, Waiter};
+use crate::group::{Done, Group};
 use crate::jobs::THREADS;
 use crate::reader::{Reader, Step, record};
 use crate::recovery::{Opened, recover};
@@ -55,6 +56,7 @@ impl Log {
             disk,
             state: Mutex::new(State::after(last, opened.last_timestamp, THREADS)),
             work: Condvar::new(),
+            gates: Gates::default(),
             progress: Condvar::new(),
             writer: Mutex::new(Writer::new(&options, &opened)?),
             segments: Mutex::new(VecDeque::from(opened.segments)),
@@ -99,7 +101,8 @@ impl Log {
     /// An entry that cannot even be queued ([`Error::TooLong`], [`Error::QueueFull`], [`Error::Poisoned`],
     /// [`Error::Closed`]) is refused at once: `done` is called with the same error, by this thread, before it returns.
     pub fn append(&self, entry: Entry, done: Box<dyn FnOnce(Result<Ack>) + Send>) -> Result<u64> {
-        self.queue([entry], Done::Call(done)).map(|range| range.start)
+        self.queue([entry], Done::Call(done))
+            .map(|range| range.start)
     }
 
     /// Queues several entries, which get consecutive indexes, are written together and succeed or fail together:
@@ -125,7 +128,7 @@ impl Log {
     /// As for `append_all`, and as its completion would be told.
     pub fn append_and_wait(&self, entries: impl IntoIterator<Item = Entry>) -> Result<Ack> {
         let waiter = Waiter::new();
-        let group = match Group::new(entries, Done::Wake(waiter.clone())) {
+        let group = match Group::new(entries, Done::Wait(waiter.clone())) {
             Ok(group) => group,
             Err((error, _)) => return Err(error),
         };
@@ -133,13 +136,14 @@ impl Log {
         let mut state = self.shared.state.lock();
         let queued = state.enqueue(group, &self.shared.options, now_us);
         queued.map_err(|(error, _)| error)?;
+        let gate = state.current_gate();
         if state.is_idle_but_for_one() && self.shared.options.linger.is_zero() {
             self.shared.help(state, || waiter.is_told());
         } else {
             self.shared.call_for_work(&mut state);
             drop(state);
         }
-        waiter.wait()
+        self.shared.gates.wait(gate, &waiter)
     }
 
     fn queue(&self, entries: impl IntoIterator<Item = Entry>, done: Done) -> Result<Range<u64>> {

@@ -1,5 +1,6 @@
 //! What the callers and the log's threads share.
 
+use crate::gate::Gates;
 use crate::group::{Done, Group};
 use crate::segment::Segment;
 use crate::spares::Spares;
@@ -21,6 +22,8 @@ pub(crate) struct State {
     pub(crate) queue_entries: usize,
     pub(crate) queue_bytes: u64,
     pub(crate) queue_since: Option<Instant>,
+    /// How many batches were taken from the queue.
+    batches: usize,
     /// What is written, and not yet as safe as was promised; and what was refused behind it.
     pub(crate) unsafe_groups: VecDeque<Group>,
     /// What is to be told, and whether it survives power loss.
@@ -67,6 +70,7 @@ impl State {
             queue_entries: 0,
             queue_bytes: 0,
             queue_since: None,
+            batches: 0,
             unsafe_groups: VecDeque::new(),
             told: VecDeque::new(),
             queued_bytes: 0,
@@ -140,6 +144,7 @@ impl State {
             return Err((error, group.into_done()));
         }
         group.first = self.next;
+        group.gate = self.current_gate();
         group.timestamp_us = now_us.max(self.last_timestamp);
         self.last_timestamp = group.timestamp_us;
         self.next = group.last() + 1;
@@ -155,6 +160,11 @@ impl State {
         let first = group.first;
         self.queue.push_back(group);
         Ok(first)
+    }
+
+    /// Where the callers of what is queued now wait.
+    pub(crate) fn current_gate(&self) -> usize {
+        Gates::of(self.batches)
     }
 
     /// Takes from the queue what goes into one write. It is not empty.
@@ -180,6 +190,7 @@ impl State {
             self.queue_bytes -= group.bytes;
         }
         self.queue_since = None;
+        self.batches = self.batches.wrapping_add(1);
         batch
     }
 
@@ -197,7 +208,8 @@ impl State {
             }
             if let Some(mut group) = self.unsafe_groups.pop_front() {
                 let refused = group.refused.take();
-                self.told.push_back((group, refused.map_or(Ok(durable), Err)));
+                self.told
+                    .push_back((group, refused.map_or(Ok(durable), Err)));
             }
         }
     }
@@ -248,6 +260,8 @@ pub(crate) struct Shared {
     pub(crate) state: Mutex<State>,
     /// There may be a job for one of the log's threads.
     pub(crate) work: Condvar,
+    /// Where callers wait for their entries.
+    pub(crate) gates: Gates,
     /// `durable` grew, or the log was poisoned, or entries were refused, or it ended.
     pub(crate) progress: Condvar,
     /// With whoever is at the writing, and never waited for.

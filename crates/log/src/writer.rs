@@ -149,12 +149,7 @@ impl Writer {
     }
 
     /// Begins a new segment if the batch would make this one too large.
-    fn make_room(
-        &mut self,
-        shared: &Shared,
-        first: u64,
-        bytes: u64,
-    ) -> longbow_disk::Result<()> {
+    fn make_room(&mut self, shared: &Shared, first: u64, bytes: u64) -> longbow_disk::Result<()> {
         let Shared { disk, options, .. } = shared;
         let end = self.end + bytes;
         // A segment without an entry, with a mark perhaps, has the name that the next one would have.
@@ -227,6 +222,8 @@ impl Writer {
         parts.push(self.terminator(end));
         if writes_are_synced(options) {
             self.file.write_at_synced(self.end, &parts)?;
+        } else if options.sync == SyncMode::EveryAck {
+            write_ahead_of_sync(&*self.file, self.end, &parts)?;
         } else {
             self.file.write_at(self.end, &parts)?;
         }
@@ -330,6 +327,42 @@ impl Writer {
             Err(error) => Err(error),
         }
     }
+}
+
+/// So many bytes at once go on their way to the disk while the next are copied, where a sync is waited for.
+const CHUNK: usize = 512 << 10;
+
+/// Writes, and lets the disk begin before all is written: of a large batch that a sync follows, copying takes a good part
+/// of the time.
+fn write_ahead_of_sync(
+    file: &dyn File,
+    mut at: u64,
+    parts: &[IoSlice<'_>],
+) -> longbow_disk::Result<()> {
+    let mut left: usize = parts.iter().map(|part| part.len()).sum();
+    if left < 2 * CHUNK {
+        return file.write_at(at, parts);
+    }
+    let mut chunk = Vec::with_capacity(parts.len());
+    let mut filled = 0;
+    for part in parts {
+        let mut rest: &[u8] = part;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(CHUNK - filled));
+            chunk.push(IoSlice::new(now));
+            filled += now.len();
+            left -= now.len();
+            rest = later;
+            if filled == CHUNK || left == 0 {
+                file.write_at(at, &chunk)?;
+                file.start_writeback(at, filled as u64);
+                at += filled as u64;
+                chunk.clear();
+                filled = 0;
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Shared {

@@ -21,6 +21,8 @@ const MAX_UNDER_WAY: u64 = 1 << 30;
 pub enum Mode {
     /// Hands in a batch, waits for all of it, hands in the next.
     Blocking,
+    /// The same, but the callers are tasks of one thread, as they are in a server, instead of a thread each.
+    Tasks,
     /// Hands in a batch as soon as fewer than four are under way.
     Pipelined,
     /// All callers together hand in so many entries a second, whether or not the log keeps up.
@@ -32,6 +34,7 @@ impl Mode {
     pub fn name(self) -> &'static str {
         match self {
             Mode::Blocking => "blocking",
+            Mode::Tasks => "tasks",
             Mode::Pipelined => "pipelined",
             Mode::Offered(_) => "offered",
         }
@@ -127,7 +130,7 @@ pub struct Case {
     pub test: &'static str,
     /// The log.
     pub keeping: Keeping,
-    /// Threads that hand in entries.
+    /// Threads, or tasks, that hand in entries.
     pub callers: u64,
     /// Entries in one hand-in.
     pub batch: u64,
@@ -143,7 +146,7 @@ impl Case {
     /// How many hand-ins a caller may have under way, at least 1.
     pub fn depth(&self) -> u64 {
         match self.mode {
-            Mode::Blocking => 1,
+            Mode::Blocking | Mode::Tasks => 1,
             Mode::Pipelined => PIPELINE_DEPTH,
             Mode::Offered(_) => (OFFERED_BYTES / self.hand_in_bytes() / self.callers).max(1),
         }

@@ -163,10 +163,11 @@ fn flags_of_loads(what: What) -> Vec<Arg> {
     }
     if what != What::Latency {
         let batch = help(what, "Entries in one hand-in", "1,10,100,1000", "1");
-        let modes = "blocking: a caller waits for a batch before the next; pipelined: it has four under way";
+        let modes = "blocking: a caller waits for a batch before the next; tasks: the same, but all callers are tasks of \
+                 one thread; pipelined: a caller has four under way";
         flags.extend([
             many("batch", "N", batch).value_parser(int(1, 100_000)),
-            many("mode", "MODE", help(what, modes, "both", "blocking")).value_parser(mode),
+            many("mode", "MODE", help(what, modes, "all", "blocking")).value_parser(mode),
         ]);
     }
     flags
@@ -228,7 +229,7 @@ fn sync(text: &str) -> Result<Syncing, String> {
 }
 
 fn mode(text: &str) -> Result<Mode, String> {
-    let modes = [Mode::Blocking, Mode::Pipelined];
+    let modes = [Mode::Blocking, Mode::Tasks, Mode::Pipelined];
     let found = modes.iter().find(|mode| mode.name() == text);
     found
         .copied()
@@ -314,14 +315,14 @@ fn axes(what: What, quick: bool, matches: &ArgMatches) -> Result<Axes, String> {
         ),
         (false, _) => (vec![mib(64)], vec![ms(0)], &[]),
     };
-    let both = [Mode::Blocking, Mode::Pipelined];
+    let all = [Mode::Blocking, Mode::Tasks, Mode::Pipelined];
     let syncs = if report {
         &Syncing::ALL[..]
     } else {
         &Syncing::ALL[..1]
     };
     let rates = list(matches, "rate", rates);
-    let mut modes = list(matches, "mode", if report { &both } else { &both[..1] });
+    let mut modes = list(matches, "mode", if report { &all } else { &all[..1] });
     if !report && !rates.is_empty() {
         if matches.try_contains_id("mode").unwrap_or(false) {
             return Err(
@@ -429,7 +430,10 @@ mod tests {
             [Mode::Offered(500), Mode::Offered(900)]
         );
         let report = read("report --rate 700").expect("valid");
-        assert_eq!(report.axes.modes, [Mode::Blocking, Mode::Pipelined]);
+        assert_eq!(
+            report.axes.modes,
+            [Mode::Blocking, Mode::Tasks, Mode::Pipelined]
+        );
         assert!(
             report
                 .cases()

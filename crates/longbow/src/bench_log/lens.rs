@@ -81,6 +81,10 @@ impl File for LensFile {
         Ok(())
     }
 
+    fn start_writeback(&self, offset: u64, len: u64) {
+        self.inner.start_writeback(offset, len);
+    }
+
     fn truncate(&self, len: u64) -> Result<()> {
         self.inner.truncate(len)
     }

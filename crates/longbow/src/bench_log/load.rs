@@ -1,12 +1,13 @@
 //! Callers that hand entries to a log, and what they see.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use longbow_log::{Ack, Entry, Log};
+use tokio::sync::oneshot;
 
 use super::case::{Amount, Case, Mode, Syncing};
 use super::error::Error;
@@ -64,10 +65,8 @@ pub fn noise(len: u64, seed: u64) -> Bytes {
 /// What all callers of a load share.
 #[derive(Default)]
 struct Tally {
-    acked: AtomicU64,
+    measuring: AtomicBool,
     stop: AtomicBool,
-    /// Held for an instant for each hand-in.
-    latencies: Mutex<Option<Histogram>>,
     failure: Mutex<Option<longbow_log::Error>>,
 }
 
@@ -80,40 +79,13 @@ impl Tally {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    fn acked(&self) -> u64 {
-        self.acked.load(Ordering::Relaxed)
+    fn measure(&self, on: bool) {
+        self.measuring.store(on, Ordering::Relaxed);
     }
 
     fn fail(&self, error: longbow_log::Error) {
         self.stop();
         held(&self.failure).get_or_insert(error);
-    }
-
-    /// A hand-in of so many entries is complete.
-    fn note(&self, result: longbow_log::Result<Ack>, began: Instant, entries: u64) {
-        let latency = began.elapsed();
-        if let Err(error) = result {
-            self.fail(error);
-        }
-        self.acked.fetch_add(entries, Ordering::Relaxed);
-        if let Some(latencies) = held(&self.latencies).as_mut() {
-            latencies.note(latency);
-        }
-    }
-
-    fn begin_latencies(&self) {
-        *held(&self.latencies) = Some(Histogram::new());
-    }
-
-    fn has_latencies(&self) -> bool {
-        let latencies = held(&self.latencies);
-        latencies
-            .as_ref()
-            .is_some_and(|seen| seen.max_us().is_some())
-    }
-
-    fn end_latencies(&self) -> Histogram {
-        held(&self.latencies).take().unwrap_or_else(Histogram::new)
     }
 }
 
@@ -121,18 +93,67 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A thread that hands in, and how many of its hand-ins are under way.
+/// A thread that hands in, how many of its hand-ins are under way, and what became of the others.
 struct Caller {
-    thread: Thread,
+    tally: Arc<Tally>,
+    /// Itself, once it runs.
+    thread: OnceLock<Thread>,
     under_way: AtomicU64,
+    acked: AtomicU64,
+    /// Its own, so that callers do not wait for each other.
+    latencies: Mutex<Histogram>,
 }
 
 impl Caller {
+    fn new(tally: &Arc<Tally>) -> Arc<Caller> {
+        Arc::new(Caller {
+            tally: tally.clone(),
+            thread: OnceLock::new(),
+            under_way: AtomicU64::new(0),
+            acked: AtomicU64::new(0),
+            latencies: Mutex::new(Histogram::new()),
+        })
+    }
+
     fn wait_below(&self, limit: u64) {
         while self.under_way.load(Ordering::Acquire) >= limit {
             thread::park();
         }
     }
+
+    /// A hand-in of so many entries is complete.
+    fn note(&self, result: longbow_log::Result<Ack>, began: Instant, entries: u64) {
+        let latency = began.elapsed();
+        if let Err(error) = result {
+            self.tally.fail(error);
+        }
+        self.acked.fetch_add(entries, Ordering::Relaxed);
+        if self.tally.measuring.load(Ordering::Relaxed) {
+            held(&self.latencies).note(latency);
+        }
+    }
+
+    /// The same, of one that the caller did not wait for.
+    fn note_later(&self, result: longbow_log::Result<Ack>, began: Instant, entries: u64) {
+        self.note(result, began, entries);
+        self.under_way.fetch_sub(1, Ordering::Release);
+        if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+}
+
+/// Entries that all callers were told of.
+fn acked(callers: &[Arc<Caller>]) -> u64 {
+    let each = callers.iter().map(|c| c.acked.load(Ordering::Relaxed));
+    each.sum()
+}
+
+/// What all callers measured together.
+fn latencies(callers: &[Arc<Caller>]) -> Histogram {
+    let mut all = Histogram::new();
+    callers.iter().for_each(|c| all.add(&held(&c.latencies)));
+    all
 }
 
 /// A load on a log.
@@ -153,53 +174,65 @@ impl Load<'_> {
     /// Carries it out. The latencies are those of whole hand-ins; of an offered load, from when they were due.
     pub fn run(&self) -> Result<(Span, Histogram), Error> {
         let tally = Arc::new(Tally::default());
-        let (span, latencies) = match self.case.amount {
-            Amount::Time(time) => self.with_callers(&tally, || {
+        let callers: Vec<_> = (0..self.case.callers)
+            .map(|_| Caller::new(&tally))
+            .collect();
+        let mark = || self.meter.mark(acked(&callers));
+        let span = match self.case.amount {
+            Amount::Time(time) => self.with_callers(&callers, &tally, || {
                 thread::sleep(self.warm_up);
-                tally.begin_latencies();
-                let from = self.meter.mark(tally.acked());
+                tally.measure(true);
+                let from = mark();
                 thread::sleep(time);
-                let mut span = Span::between(from, self.meter.mark(tally.acked()));
-                while !self.says_something(&span, &tally) && !tally.stopped() {
+                let mut span = Span::between(from, mark());
+                while !self.says_something(&span, &callers) && !tally.stopped() {
                     thread::sleep(NAP);
-                    span = Span::between(from, self.meter.mark(tally.acked()));
+                    span = Span::between(from, mark());
                 }
-                (span, tally.end_latencies())
+                tally.measure(false);
+                span
             })?,
             Amount::Entries(_) => {
-                tally.begin_latencies();
-                let from = self.meter.mark(0);
-                self.with_callers(&tally, || ())?;
-                let to = self.meter.mark(tally.acked());
-                (Span::between(from, to), tally.end_latencies())
+                tally.measure(true);
+                let from = mark();
+                self.with_callers(&callers, &tally, || ())?;
+                Span::between(from, mark())
             }
         };
         match held(&tally.failure).take() {
             Some(error) => Err(error.into()),
-            None => Ok((span, latencies)),
+            None => Ok((span, latencies(&callers))),
         }
     }
 
     /// Whether there is anything to be told: on a disk that is slower than the stretch is long it takes longer.
-    fn says_something(&self, span: &Span, tally: &Tally) -> bool {
+    fn says_something(&self, span: &Span, callers: &[Arc<Caller>]) -> bool {
         let synced = span.syncs > 0 || self.case.keeping.sync == Syncing::None;
-        span.entries > 0 && synced && tally.has_latencies()
+        span.entries > 0 && synced && latencies(callers).max_us().is_some()
     }
 
     /// Lets the callers run beside `meanwhile`, and until they are done. A load that is measured by time ends with it.
     fn with_callers<T>(
         &self,
-        tally: &Arc<Tally>,
+        callers: &[Arc<Caller>],
+        tally: &Tally,
         meanwhile: impl FnOnce() -> T,
     ) -> Result<T, Error> {
         let begin = Instant::now();
         thread::scope(|scope| {
-            for nth in 0..self.case.callers {
-                let run = move || self.call(nth, begin, tally);
+            let threads = match self.case.mode {
+                Mode::Tasks => 1,
+                _ => callers.len(),
+            };
+            for nth in 0..threads {
+                let run = move || match self.case.mode {
+                    Mode::Tasks => self.call_as_tasks(callers),
+                    _ => self.call(nth as u64, begin, &callers[nth]),
+                };
                 let spawned = thread::Builder::new().spawn_scoped(scope, run);
                 if let Err(cause) = spawned {
                     tally.stop();
-                    let number = nth + 1;
+                    let number = nth as u64 + 1;
                     return Err(Error::Thread { number, cause });
                 }
             }
@@ -212,32 +245,56 @@ impl Load<'_> {
     }
 
     /// The life of a caller.
-    fn call(&self, nth: u64, begin: Instant, tally: &Arc<Tally>) {
-        let caller = Arc::new(Caller {
-            thread: thread::current(),
-            under_way: AtomicU64::new(0),
-        });
+    fn call(&self, nth: u64, begin: Instant, caller: &Arc<Caller>) {
+        caller.thread.get_or_init(thread::current);
         let depth = self.case.depth();
-        let most = match self.case.amount {
-            Amount::Entries(entries) => entries.div_ceil(self.case.batch),
-            Amount::Time(_) => u64::MAX,
-        };
-        for hand_in in 0..most {
+        for hand_in in 0..self.hand_ins() {
             caller.wait_below(depth);
             let began = match self.case.mode {
                 Mode::Offered(rate) => {
                     let due = begin + due_after(self.case, rate, hand_in, nth);
-                    wait_until(due, tally);
+                    wait_until(due, &caller.tally);
                     due
                 }
-                Mode::Blocking | Mode::Pipelined => Instant::now(),
+                Mode::Blocking | Mode::Tasks | Mode::Pipelined => Instant::now(),
             };
-            if tally.stopped() {
+            if caller.tally.stopped() {
                 break;
             }
-            self.hand_in(&caller, tally, began, nth + hand_in * self.case.batch);
+            self.hand_in(caller, began, nth + hand_in * self.case.batch);
         }
         caller.wait_below(1);
+    }
+
+    /// The lives of all callers, on this thread.
+    fn call_as_tasks(&self, callers: &[Arc<Caller>]) {
+        let tasks = (0..).zip(callers).map(|(nth, caller)| async move {
+            for hand_in in 0..self.hand_ins() {
+                if caller.tally.stopped() {
+                    break;
+                }
+                let began = Instant::now();
+                let (tell, told) = oneshot::channel();
+                let done = move |result| {
+                    // Somebody listens, or the load has failed.
+                    let _ = tell.send(result);
+                };
+                let entries = self.entries(nth + hand_in * self.case.batch);
+                // A refusal reaches the completion too.
+                let _ = self.log.append_all(entries, Box::new(done));
+                let result = told.await.unwrap_or(Err(longbow_log::Error::Closed));
+                caller.note(result, began, self.case.batch);
+            }
+        });
+        futures::executor::block_on(futures::future::join_all(tasks));
+    }
+
+    /// How many hand-ins each caller makes, if nothing ends them earlier.
+    fn hand_ins(&self) -> u64 {
+        match self.case.amount {
+            Amount::Entries(entries) => entries.div_ceil(self.case.batch),
+            Amount::Time(_) => u64::MAX,
+        }
     }
 
     /// The entries of a hand-in.
@@ -248,19 +305,15 @@ impl Load<'_> {
         })
     }
 
-    fn hand_in(&self, caller: &Arc<Caller>, tally: &Arc<Tally>, began: Instant, first: u64) {
+    fn hand_in(&self, caller: &Arc<Caller>, began: Instant, first: u64) {
         let entries = self.case.batch;
         if self.case.mode == Mode::Blocking {
             let result = self.log.append_and_wait(self.entries(first));
-            return tally.note(result, began, entries);
+            return caller.note(result, began, entries);
         }
         caller.under_way.fetch_add(1, Ordering::Relaxed);
-        let (caller, tally) = (caller.clone(), tally.clone());
-        let done = move |result| {
-            tally.note(result, began, entries);
-            caller.under_way.fetch_sub(1, Ordering::Release);
-            caller.thread.unpark();
-        };
+        let waiting = caller.clone();
+        let done = move |result| waiting.note_later(result, began, entries);
         // A refusal reaches the completion too, which notes it.
         let _ = self.log.append_all(self.entries(first), Box::new(done));
     }
@@ -324,6 +377,7 @@ mod tests {
         for (callers, batch, mode) in [
             (1, 1, Mode::Blocking),
             (4, 10, Mode::Blocking),
+            (5, 2, Mode::Tasks),
             (3, 10, Mode::Pipelined),
             (2, 5, Mode::Offered(1_000_000)),
         ] {
@@ -352,7 +406,12 @@ mod tests {
 
     #[test]
     fn a_stretch_of_time_lasts_until_there_is_something_to_tell() {
-        for mode in [Mode::Blocking, Mode::Pipelined, Mode::Offered(100)] {
+        for mode in [
+            Mode::Blocking,
+            Mode::Tasks,
+            Mode::Pipelined,
+            Mode::Offered(100),
+        ] {
             let case = Case {
                 amount: Amount::Time(Duration::ZERO),
                 ..case(2, 3, mode, 0)
@@ -365,7 +424,12 @@ mod tests {
 
     #[test]
     fn a_disk_that_fails_ends_the_load_with_its_error() {
-        for mode in [Mode::Blocking, Mode::Pipelined, Mode::Offered(1_000_000)] {
+        for mode in [
+            Mode::Blocking,
+            Mode::Tasks,
+            Mode::Pipelined,
+            Mode::Offered(1_000_000),
+        ] {
             let disk = FaultyDisk::new(Arc::new(MemoryDisk::new()));
             let case = Case {
                 amount: Amount::Time(Duration::from_millis(5)),

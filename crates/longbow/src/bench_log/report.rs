@@ -159,7 +159,7 @@ impl Row {
         };
         let offered = match case.mode {
             Mode::Offered(rate) => Some(rate),
-            Mode::Blocking | Mode::Pipelined => None,
+            Mode::Blocking | Mode::Tasks | Mode::Pipelined => None,
         };
         Row {
             test: case.test,

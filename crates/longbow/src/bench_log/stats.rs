@@ -32,6 +32,15 @@ impl Histogram {
         self.max = self.max.max(ns);
     }
 
+    /// Adds what another has seen.
+    pub fn add(&mut self, other: &Histogram) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.total += other.total;
+        self.max = self.max.max(other.max);
+    }
+
     /// The latency in microseconds that the share `quantile` (0 to 1) of all does not exceed, never less than it really
     /// is; `None` if nothing was seen.
     pub fn percentile_us(&self, quantile: f64) -> Option<f64> {
