@@ -6,6 +6,7 @@ use crate::gate::Waiter;
 use crate::{Error, Result};
 use bytes::Bytes;
 use smallvec::SmallVec;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -135,14 +136,15 @@ impl Group {
 
     /// Tells whoever handed it in; a caller that sleeps is not woken by this. One that panics must not take the log with
     /// it.
-    pub(crate) fn complete(self, durable: Result<bool>) {
+    pub(crate) fn complete(&mut self, durable: Result<bool>) {
         let index = self.last();
         let result = durable.map(|durable| Ack {
             index,
             durable,
-            payload: self.mapped,
+            payload: self.mapped.take(),
         });
-        if catch_unwind(AssertUnwindSafe(|| self.done.tell(result))).is_err() {
+        let done = mem::replace(&mut self.done, Done::Told);
+        if catch_unwind(AssertUnwindSafe(|| done.tell(result))).is_err() {
             tracing::error!(index, "the completion of a log entry panicked");
         }
     }
@@ -152,6 +154,8 @@ impl Group {
 pub(crate) enum Done {
     Call(Box<dyn FnOnce(Result<Ack>) + Send>),
     Wait(Arc<Waiter>),
+    /// Nobody any more.
+    Told,
 }
 
 impl Done {
@@ -159,6 +163,7 @@ impl Done {
         match self {
             Done::Call(call) => call(result),
             Done::Wait(waiter) => waiter.tell(result),
+            Done::Told => {}
         }
     }
 }

@@ -193,21 +193,23 @@ impl Shared {
     fn tell<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.teller = Some(thread::current().id());
         while !state.told.is_empty() {
-            let told = mem::take(&mut state.told);
+            let mut told = mem::take(&mut state.told);
             let bytes: u64 = told.iter().map(|(group, _)| group.bytes).sum();
             // Before they are told: a completion may find room for the next entry.
             state.queued_bytes -= bytes;
             drop(state);
             let mut gates = [false; GATES];
-            for (group, result) in told {
+            for (group, result) in &mut told {
                 if let Some(gate) = group.gate() {
                     gates[gate] = true;
                 }
-                group.complete(result);
+                group.complete(mem::replace(result, Ok(false)));
             }
             for (gate, _) in gates.into_iter().enumerate().filter(|(_, told)| *told) {
                 self.gates.open(gate);
             }
+            // Nobody waits for the memory.
+            drop(told);
             state = self.state.lock();
         }
         state.teller = None;

@@ -57,6 +57,7 @@ mod damage;
 mod entry;
 mod error;
 mod frame;
+mod frames;
 mod gate;
 mod group;
 mod jobs;

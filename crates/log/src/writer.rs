@@ -1,7 +1,8 @@
 //! Writing what is queued.
 
 use crate::claim;
-use crate::frame::{HEADER_BYTES, Header, PADDING, ZERO_HEADER, padding_after};
+use crate::frame::{HEADER_BYTES, Header, ZERO_HEADER};
+use crate::frames::{Frames, How};
 use crate::group::Group;
 use crate::jobs::writes_are_synced;
 use crate::recovery::{Opened, remove_segment};
@@ -36,6 +37,8 @@ pub(crate) struct Writer {
     new_name: bool,
     /// Whether nothing follows the last mark.
     marked: bool,
+    /// Memory that each batch uses again.
+    buffer: Vec<u8>,
 }
 
 /// What a batch that was written leaves to be done.
@@ -104,6 +107,7 @@ impl Writer {
             end,
             new_name: false,
             marked: opened.marked,
+            buffer: Vec::new(),
         })
     }
 
@@ -186,17 +190,19 @@ impl Writer {
         self.map = map.map(|map| used(map, &self.users));
     }
 
-    /// Hands the frames of a batch to the operating system. Between two payloads lie the padding of the first and the
-    /// header of the second, so that a frame takes one slice more than its payload has parts.
+    /// Hands the frames of a batch to the operating system.
     fn write(
         &mut self,
         options: &Options,
         batch: &VecDeque<Group>,
         durable: u64,
     ) -> longbow_disk::Result<()> {
-        let count: usize = batch.iter().map(|group| group.entries.len()).sum();
-        let mut between = Vec::with_capacity(count * (HEADER_BYTES + PADDING.len()));
-        let mut cuts = Vec::with_capacity(count);
+        let how = match options.sync {
+            SyncMode::EveryAck if writes_are_synced(options) => How::Synced,
+            SyncMode::EveryAck => How::AheadOfSync,
+            SyncMode::Background { .. } | SyncMode::Never => How::Lazily,
+        };
+        let mut frames = Frames::new(&*self.file, how, self.end, &mut self.buffer);
         let mut link = self.link;
         let mut end = self.end;
         for group in batch {
@@ -204,38 +210,13 @@ impl Writer {
                 let header = pending.header(index, group.timestamp_us, durable, link);
                 let (bytes, crc) = header.encode(self.first);
                 link = crc;
-                between.extend_from_slice(&bytes);
-                cuts.push(between.len());
-                between.extend_from_slice(&PADDING[..padding_after(header.len)]);
+                frames.push(&bytes, &pending.payload, pending.len)?;
             }
             end += group.bytes;
         }
-        let mut parts = Vec::with_capacity(count * 2 + 2);
-        let mut from = 0;
-        let entries = batch.iter().flat_map(|group| &group.entries);
-        for (pending, cut) in entries.zip(cuts) {
-            parts.push(IoSlice::new(&between[from..cut]));
-            parts.extend(pending.payload.iter().map(|p| IoSlice::new(p)));
-            from = cut;
-        }
-        parts.push(IoSlice::new(&between[from..]));
-        parts.push(self.terminator(end));
-        if writes_are_synced(options) {
-            self.file.write_at_synced(self.end, &parts)?;
-        } else if options.sync == SyncMode::EveryAck {
-            write_ahead_of_sync(&*self.file, self.end, &parts)?;
-        } else {
-            self.file.write_at(self.end, &parts)?;
-        }
+        frames.finish(terminator(self.reserved, end), &mut self.buffer)?;
         self.link = link;
         Ok(())
-    }
-
-    /// The zeros that end what is written up to `end`: where the file goes on, they keep what lies there from being
-    /// taken for the rest of a torn write.
-    fn terminator(&self, end: u64) -> IoSlice<'static> {
-        let left = self.reserved.saturating_sub(end);
-        IoSlice::new(&ZERO_HEADER[..left.min(ZERO_HEADER.len() as u64) as usize])
     }
 
     fn note_written(
@@ -319,8 +300,9 @@ impl Writer {
             ..mark
         };
         let (mark, _) = mark.encode(self.first);
-        let end = self.terminator(self.end + HEADER_BYTES as u64);
-        match self.file.write_at(self.end, &[IoSlice::new(&mark), end]) {
+        let end = terminator(self.reserved, self.end + HEADER_BYTES as u64);
+        let parts = [IoSlice::new(&mark), IoSlice::new(end)];
+        match self.file.write_at(self.end, &parts) {
             Ok(()) => self.file.sync_data(),
             // The log is whole without its mark; a part of a mark is cut like any torn tail.
             Err(error) if error.is_no_space() => self.file.truncate(self.end),
@@ -329,40 +311,11 @@ impl Writer {
     }
 }
 
-/// So many bytes at once go on their way to the disk while the next are copied, where a sync is waited for.
-const CHUNK: usize = 512 << 10;
-
-/// Writes, and lets the disk begin before all is written: of a large batch that a sync follows, copying takes a good part
-/// of the time.
-fn write_ahead_of_sync(
-    file: &dyn File,
-    mut at: u64,
-    parts: &[IoSlice<'_>],
-) -> longbow_disk::Result<()> {
-    let mut left: usize = parts.iter().map(|part| part.len()).sum();
-    if left < 2 * CHUNK {
-        return file.write_at(at, parts);
-    }
-    let mut chunk = Vec::with_capacity(parts.len());
-    let mut filled = 0;
-    for part in parts {
-        let mut rest: &[u8] = part;
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(CHUNK - filled));
-            chunk.push(IoSlice::new(now));
-            filled += now.len();
-            left -= now.len();
-            rest = later;
-            if filled == CHUNK || left == 0 {
-                file.write_at(at, &chunk)?;
-                file.start_writeback(at, filled as u64);
-                at += filled as u64;
-                chunk.clear();
-                filled = 0;
-            }
-        }
-    }
-    Ok(())
+/// The zeros that end what is written up to `end` in a file of `reserved` bytes: where the file goes on, they keep what
+/// lies there from being taken for the rest of a torn write.
+fn terminator(reserved: u64, end: u64) -> &'static [u8] {
+    let left = reserved.saturating_sub(end);
+    &ZERO_HEADER[..left.min(ZERO_HEADER.len() as u64) as usize]
 }
 
 impl Shared {
