@@ -117,8 +117,10 @@ async fn told(mut stopped: watch::Receiver<bool>) {
 /// that the sender seldom waits.
 const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
-/// Long transfers pay for each frame; short calls have frames of their own size anyway.
-const FRAME_BYTES: u32 = 1 << 20;
+/// Long transfers pay for each frame; short calls have frames of their own size anyway. Each frame is received into a
+/// buffer and copied from it to its place: at this size it is still in the cache then, and the allocator keeps the
+/// buffer for the next one, where larger ones come as pages that the system has to clear.
+const FRAME_BYTES: u32 = 256 << 10;
 
 async fn flight(
     context: &Arc<Context>,

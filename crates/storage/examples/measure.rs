@@ -3,11 +3,14 @@
 
 use std::hint::black_box;
 use std::io::IoSlice;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::{FixedSizeListArray, Float32Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow_schema::{DataType, Field};
 use longbow_disk::{Disk, RealDisk};
 use longbow_storage::{
@@ -132,55 +135,51 @@ fn segments(folder: PathBuf) -> Outcome<()> {
     Ok(())
 }
 
-fn ids(count: usize) -> Outcome<()> {
-    let chunk = 100_000;
-    let mut map = IdMap::new(&DataType::Int64)?;
-    let mut slowest = Duration::ZERO;
-    let mut total = Duration::ZERO;
-    let scatter = |i: usize| (i as i64).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
-    for first in (0..count).step_by(chunk) {
-        let ids = Int64Array::from_iter_values((first..first + chunk).map(scatter));
-        let rows = RecordBatch::try_from_iter([("id", Arc::new(ids) as _)])?;
-        let rows = Batch::from_record_batch(&rows)?;
-        let (_, took) = timed(|| Ok(map.insert_column(&rows, 0, first as u64, &mut |_| {})?))?;
-        total += took;
-        slowest = slowest.max(took);
+/// Puts all ids in batches and then, in another order, all of them again.
+fn ids_of(what: &str, count: usize, column: &dyn Fn(Range<usize>) -> ArrayRef) -> Outcome<IdMap> {
+    let chunk = 100_000.min(count);
+    let mut map = IdMap::new(column(0..0).data_type())?;
+    for (round, what) in [(0, format!("{what}, new")), (1, format!("{what}, again"))] {
+        let mut slowest = Duration::ZERO;
+        let mut total = Duration::ZERO;
+        let chunks = count / chunk;
+        for i in 0..chunks {
+            let first = (i * (1 + 6 * round)) % chunks * chunk;
+            let rows = RecordBatch::try_from_iter([("id", column(first..first + chunk))])?;
+            let rows = Batch::from_record_batch(&rows)?;
+            let row = ((round * chunks + i) * chunk) as u64;
+            let (_, took) = timed(|| Ok(map.insert_column(&rows, 0, row, &mut |_| {})?))?;
+            total += took;
+            slowest = slowest.max(took);
+        }
+        each(&what, chunks * chunk, total);
+        each("  the slowest batch", chunk, slowest);
     }
-    each(
-        &format!("IdMap insert of {count} integers"),
-        map.len(),
-        total,
-    );
-    each("  the slowest batch of 100,000", chunk, slowest);
-    println!(
-        "  {:42} {:8.1} bytes each",
-        "memory",
-        map.memory_bytes() as f64 / map.len() as f64
-    );
+    let memory = map.memory_bytes() as f64 / map.len() as f64;
+    println!("  {:42} {memory:8.1} bytes each", "memory");
+    Ok(map)
+}
+
+fn ids(count: usize) -> Outcome<()> {
+    let scatter = |i: usize| (i as i64).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
+    ids_of("IdMap insert of integers in order", count, &|ids| {
+        Arc::new(Int64Array::from_iter_values(ids.map(|i| i as i64)))
+    })?;
+    let map = ids_of("IdMap insert of scattered integers", count, &|ids| {
+        Arc::new(Int64Array::from_iter_values(ids.map(scatter)))
+    })?;
     let (_, took) = timed(|| {
         for i in 0..1_000_000 {
             black_box(map.get(&Key::Int(scatter(i * 7 % count))));
         }
         Ok(())
     })?;
-    each("IdMap get", 1_000_000, took);
-
-    let texts = count / 10;
-    let mut map = IdMap::new(&DataType::Utf8)?;
-    let names = StringArray::from_iter_values((0..texts).map(|i| format!("document-{i:012}")));
-    let names = RecordBatch::try_from_iter([("id", Arc::new(names) as _)])?;
-    let names = Batch::from_record_batch(&names)?;
-    let (_, took) = timed(|| Ok(map.insert_column(&names, 0, 0, &mut |_| {})?))?;
-    each(
-        &format!("IdMap insert of {texts} strings of 21"),
-        texts,
-        took,
-    );
-    println!(
-        "  {:42} {:8.1} bytes each",
-        "memory",
-        map.memory_bytes() as f64 / texts as f64
-    );
+    each("IdMap get of scattered integers", 1_000_000, took);
+    drop(map);
+    ids_of("IdMap insert of strings of 21", count, &|ids| {
+        let names = ids.map(|i| format!("document-{:012}", scatter(i) as u64 % 1_000_000_000_000));
+        Arc::new(StringArray::from_iter_values(names))
+    })?;
     Ok(())
 }
 

@@ -12,7 +12,8 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};
-use crate::id_table::{IntTable, TextTable, grouped};
+use crate::id_table::{TextTable, grouped};
+use crate::int_ids::IntIds;
 
 /// Longest string that can be an id, in bytes.
 pub const MAX_ID_BYTES: usize = 65_536;
@@ -30,7 +31,8 @@ pub enum Key<'a> {
 
 /// The ids of one dataset, each with the number of the row that holds it.
 ///
-/// Integers take 16 bytes and a control byte each, strings their bytes and 20 more, over a load of 7/16 to 7/8.
+/// Integers that count up with their rows take next to nothing, as long as they do so for 64 rows or more. Others take
+/// 16 bytes and a control byte each, strings their bytes and 20 more, over a load of 7/16 to 7/8.
 /// The table is cut into 64 parts by the hash, which double at different times, so that growing stalls a write for
 /// one part at most. Hashes are seeded anew for each map, so that ids cannot be chosen to collide.
 #[derive(Debug)]
@@ -42,8 +44,8 @@ pub struct IdMap {
 #[derive(Debug)]
 enum Table {
     /// Keys are the two's complement bits.
-    Signed(IntTable),
-    Unsigned(IntTable),
+    Signed(IntIds),
+    Unsigned(IntIds),
     Text(TextTable),
 }
 
@@ -57,8 +59,8 @@ impl IdMap {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 Table::Text(TextTable::new())
             }
-            integer if integer.is_signed_integer() => Table::Signed(IntTable::new()),
-            integer if integer.is_unsigned_integer() => Table::Unsigned(IntTable::new()),
+            integer if integer.is_signed_integer() => Table::Signed(IntIds::new()),
+            integer if integer.is_unsigned_integer() => Table::Unsigned(IntIds::new()),
             _ => return Err(wrong_type(data_type)),
         };
         Ok(IdMap {
@@ -73,7 +75,7 @@ impl IdMap {
         match (&self.table, self.plain(key)?) {
             (Table::Text(table), Plain::Text(text)) => table.get(self.hash_text(text), text),
             (Table::Signed(table) | Table::Unsigned(table), Plain::Bits(bits)) => {
-                table.get(self.hasher.hash_one(bits), bits)
+                table.get(&self.hasher, bits)
             }
             _ => None,
         }
@@ -93,7 +95,7 @@ impl IdMap {
                 Ok(table.insert(hasher, hash, text, row))
             }
             (Table::Signed(table) | Table::Unsigned(table), Some(Plain::Bits(bits))) => {
-                Ok(table.insert(hasher, hasher.hash_one(bits), bits, row))
+                Ok(table.insert(hasher, bits, row))
             }
             _ => Err(Error::IdKind {
                 key: format!("{key:?}"),
@@ -111,7 +113,7 @@ impl IdMap {
                 table.remove(hasher.hash_one(text.as_bytes()), text)
             }
             (Table::Signed(table) | Table::Unsigned(table), Plain::Bits(bits)) => {
-                table.remove(hasher.hash_one(bits), bits)
+                table.remove(hasher, bits)
             }
             _ => None,
         }
@@ -192,16 +194,10 @@ impl IdMap {
                 texts(&ids, rows, hash, insert)
             }
             Table::Signed(table) if ids.data_type().is_signed_integer() => {
-                let insert = |hash, bits, row| {
-                    table.insert(hasher, hash, bits, row).map(&mut *replaced);
-                };
-                integers(&ids, rows, |bits| hasher.hash_one(bits), insert)
+                integers(&ids, rows, hasher, table, replaced)
             }
             Table::Unsigned(table) if ids.data_type().is_unsigned_integer() => {
-                let insert = |hash, bits, row| {
-                    table.insert(hasher, hash, bits, row).map(&mut *replaced);
-                };
-                integers(&ids, rows, |bits| hasher.hash_one(bits), insert)
+                integers(&ids, rows, hasher, table, replaced)
             }
             _ => Err(wrong_type(ids.data_type())),
         }
@@ -280,18 +276,19 @@ pub fn key_at(batch: &Batch, column: usize, at: usize) -> Result<Key<'_>> {
     })
 }
 
-/// Calls `insert` with the hash, the bits and the row of each integer, [`grouped`].
+/// Inserts integers with their rows.
 fn integers(
     ids: &ArrayRef,
     rows: impl Iterator<Item = (usize, u64)>,
-    hash: impl Fn(u64) -> u64,
-    insert: impl FnMut(u64, u64, u64),
+    hasher: &impl BuildHasher,
+    table: &mut IntIds,
+    replaced: &mut dyn FnMut(u64),
 ) -> Result<()> {
     macro_rules! of {
         ($kind:ty, $wide:ty) => {{
             let values = ids.as_primitive::<$kind>().values();
             let items = rows.map(|(at, row)| (<$wide>::from(values[at]) as u64, row));
-            grouped(items, hash, insert);
+            table.insert_all(hasher, items, replaced);
         }};
     }
     match ids.data_type() {

@@ -95,23 +95,15 @@ fn allocated<T>(shards: &[HashTable<T>]) -> usize {
     tables + size_of_val(shards)
 }
 
-/// Integer ids by their bits.
+/// Rows by the bits of integer ids.
 #[derive(Debug)]
 pub(crate) struct IntTable {
     shards: Vec<HashTable<(u64, u64)>>,
-    len: usize,
 }
 
 impl IntTable {
     pub fn new() -> Self {
-        IntTable {
-            shards: shards(),
-            len: 0,
-        }
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
+        IntTable { shards: shards() }
     }
 
     pub fn memory_bytes(&self) -> usize {
@@ -140,7 +132,6 @@ impl IntTable {
             Entry::Occupied(mut entry) => Some(std::mem::replace(&mut entry.get_mut().1, row)),
             Entry::Vacant(entry) => {
                 entry.insert((bits, row));
-                self.len += 1;
                 None
             }
         }
@@ -149,7 +140,6 @@ impl IntTable {
     pub fn remove(&mut self, hash: u64, bits: u64) -> Option<u64> {
         let entry = self.shards[shard(hash)].find_entry(hash, |(key, _)| *key == bits);
         let ((_, row), _) = entry.ok()?.remove();
-        self.len -= 1;
         Some(row)
     }
 }
