@@ -132,15 +132,10 @@ impl Subject {
     fn open(&self) -> Result<f64, Error> {
         let began = Instant::now();
         let mut seen = 0;
-        let (log, _) = Log::open(
-            Arc::new(RealDisk),
-            self.options.clone(),
-            0,
-            &mut |_| {
-                seen += 1;
-                Ok(())
-            },
-        )?;
+        let (log, _) = Log::open(Arc::new(RealDisk), self.options.clone(), 0, &mut |_| {
+            seen += 1;
+            Ok(())
+        })?;
         let took = began.elapsed().as_secs_f64();
         debug_assert_eq!(seen, self.entries, "every entry is handed out");
         log.close()?;
@@ -201,7 +196,10 @@ mod tests {
             let opened = row.what.starts_with("open");
             assert_eq!(row.entries_per_s.is_some(), opened, "{row:?}");
             assert!(row.bytes > 1_000_000 && row.mb_per_s > 0.0, "{row:?}");
-            assert!(opened || (row.ratio_to_raw_read - 1.0).abs() < 1e-9, "{row:?}");
+            assert!(
+                opened || (row.ratio_to_raw_read - 1.0).abs() < 1e-9,
+                "{row:?}"
+            );
         }
     }
 }

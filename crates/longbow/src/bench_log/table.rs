@@ -157,7 +157,13 @@ fn stages(rows: &[StageRow]) -> Vec<Vec<String>> {
 
 fn recovery(rows: &[RecoveryRow]) -> Vec<Vec<String>> {
     let mut lines = vec![titles(&[
-        "what", "entry B", "MB", "seconds", "MB/s", "of read", "entries/s",
+        "what",
+        "entry B",
+        "MB",
+        "seconds",
+        "MB/s",
+        "of read",
+        "entries/s",
     ])];
     lines.extend(rows.iter().map(|row| {
         vec![
