@@ -28,7 +28,8 @@ pub(crate) struct Replayer<'a> {
     applied: u64,
 }
 
-/// Lets `open` hand the records of a log to threads that apply them; answers also how many were applied.
+/// Lets `open` hand the records of a log to threads that apply them; answers also how many were applied. Readers see
+/// nothing of it before [`Dataset::open_intake`](crate::dataset::Dataset::open_intake).
 ///
 /// # Errors
 /// What `open` fails with, or if no thread can be started.
@@ -39,6 +40,10 @@ pub(crate) fn replaying<T>(
 ) -> Result<(T, u64)> {
     let threads = thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS));
     let most_bytes = QUEUED_BYTES / threads as u64;
+    catalog
+        .datasets()
+        .iter()
+        .for_each(|dataset| dataset.begin_replay());
     let queues: Vec<Queue> = (0..threads).map(|_| Queue::new(most_bytes)).collect();
     thread::scope(|scope| {
         // Dropped, also in a panic, before the scope waits for the threads.
@@ -164,26 +169,26 @@ fn dataset_of(parts: &Parts) -> Option<u64> {
 /// Applies one entry of the log if the checkpoint does not hold it already.
 fn replay(catalog: &Catalog, params: HnswParams, entry: Queued) -> Result<bool> {
     let index = entry.index;
-    let newer = |number: u64| {
-        catalog
-            .by_number(number)
-            .filter(|dataset| dataset.view().index < index)
+    let schema_of = |number: u64| {
+        let (applied, schema) = catalog.by_number(number)?.applied();
+        (applied < index).then_some(schema)
     };
-    let schema_of = |number: u64| newer(number).map(|dataset| Arc::clone(&dataset.view().schema));
     let Some(op) = Op::from_parts(index, entry.parts, schema_of)? else {
         return Ok(false);
     };
+    let mut created = None;
     let wanted = match &op {
         Op::Put { .. } => true,
-        Op::DeleteRows { dataset, .. } => newer(*dataset).is_some(),
+        Op::DeleteRows { dataset, .. } => schema_of(*dataset).is_some(),
         Op::Small(Small::DeleteIds { dataset, .. } | Small::Schema { dataset, .. }) => {
-            newer(*dataset).is_some()
+            schema_of(*dataset).is_some()
         }
         Op::Small(Small::CreateDataset { dataset, .. }) => {
             let wanted = index > catalog.index();
             if wanted {
                 let mut next = catalog.ordering.lock();
                 *next = (*next).max(dataset + 1);
+                created = Some(*dataset);
             }
             wanted
         }
@@ -192,7 +197,11 @@ fn replay(catalog: &Catalog, params: HnswParams, entry: Queued) -> Result<bool> 
     if !wanted {
         return Ok(false);
     }
-    match apply(catalog, params, index, op) {
+    let applied = apply(catalog, params, index, op);
+    if let Some(dataset) = created.and_then(|number| catalog.by_number(number)) {
+        dataset.begin_replay();
+    }
+    match applied {
         Ok(_) => Ok(true),
         // It was refused in its time as well, and changed nothing.
         Err(error) if error.class() == Class::NotFound => Ok(true),
