@@ -24,8 +24,10 @@ fn len_of(index: u64) -> usize {
     }
 }
 
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
 /// A log of several such segments, closed, and where the frame of each index is.
-fn written(last: u64) -> (Vec<(PathBuf, Vec<u8>)>, Vec<(PathBuf, u64)>) {
+fn written(last: u64) -> (Files, Vec<(PathBuf, u64)>) {
     let disk = MemoryDisk::new();
     let (log, _, _) = open_after(&disk, large(), 0).unwrap();
     for index in 1..=last {
