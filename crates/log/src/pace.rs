@@ -1,5 +1,7 @@
 //! How far and how fast a log is read when it is opened.
 
+use std::time::Instant;
+
 /// How often it is told, in microseconds.
 const INTERVAL_US: u64 = 1_000_000;
 
@@ -21,8 +23,9 @@ struct Report {
 }
 
 /// Counts what is read, and traces it once a second.
-pub(crate) struct Pace<'a> {
-    clock: &'a dyn Fn() -> u64,
+pub(crate) struct Pace {
+    /// Microseconds since some moment.
+    clock: Box<dyn Fn() -> u64>,
     begun_us: u64,
     told_us: u64,
     of_bytes: u64,
@@ -32,9 +35,16 @@ pub(crate) struct Pace<'a> {
     unseen: u64,
 }
 
-impl<'a> Pace<'a> {
-    /// Nothing of so many bytes is read. The clock is one of microseconds.
-    pub(crate) fn new(clock: &'a dyn Fn() -> u64, of_bytes: u64) -> Pace<'a> {
+impl Pace {
+    /// Nothing of so many bytes is read so far.
+    pub(crate) fn begin(of_bytes: u64) -> Pace {
+        // Not the log's clock, which may be anything and be set.
+        let began = Instant::now();
+        let clock = move || u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Pace::with_clock(Box::new(clock), of_bytes)
+    }
+
+    fn with_clock(clock: Box<dyn Fn() -> u64>, of_bytes: u64) -> Pace {
         let begun_us = clock();
         Pace {
             clock,
@@ -114,13 +124,19 @@ impl<'a> Pace<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
+
+    fn clock() -> (Arc<AtomicU64>, Box<dyn Fn() -> u64>) {
+        let now = Arc::new(AtomicU64::new(5_000_000));
+        let read = now.clone();
+        (now, Box::new(move || read.load(Ordering::Relaxed)))
+    }
 
     #[test]
     fn a_report_is_due_once_a_second_with_the_rate_so_far() {
-        let now = AtomicU64::new(5_000_000);
-        let clock = || now.load(Ordering::Relaxed);
-        let mut pace = Pace::new(&clock, 100 << 20);
+        let (now, clock) = clock();
+        let mut pace = Pace::with_clock(clock, 100 << 20);
         let mut reports = Vec::new();
         // 1 MB in each tenth of a second.
         for _ in 0..25 {
@@ -135,18 +151,17 @@ mod tests {
             mb_per_s: 10.0,
         };
         assert_eq!(reports, [report(10, 1.0), report(20, 2.0)]);
-        assert_eq!(pace.report(clock()), report(25, 2.5));
+        assert_eq!(pace.report(now.load(Ordering::Relaxed)), report(25, 2.5));
     }
 
     #[test]
     fn small_frames_are_told_too_and_a_clock_that_goes_back_tells_nothing() {
-        let now = AtomicU64::new(5_000_000);
-        let clock = || now.load(Ordering::Relaxed);
-        let mut pace = Pace::new(&clock, 1000);
+        let (now, clock) = clock();
+        let mut pace = Pace::with_clock(clock, 1000);
         now.store(6_000_000, Ordering::Relaxed);
         assert!((0..64).any(|_| pace.due(64).is_some()));
         now.store(1_000_000, Ordering::Relaxed);
         assert!((0..64).all(|_| pace.due(64).is_none()));
-        assert_eq!(pace.report(clock()).seconds, 0.0);
+        assert_eq!(pace.report(now.load(Ordering::Relaxed)).seconds, 0.0);
     }
 }

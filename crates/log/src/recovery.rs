@@ -15,7 +15,6 @@ use longbow_disk::{Disk, File};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// What was found when a log was opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +52,7 @@ struct Scan<'a> {
     options: &'a Options,
     after: u64,
     replay: &'a mut dyn Replay,
-    pace: Pace<'a>,
+    pace: Pace,
     segments: Vec<Segment>,
     /// The index that should come next.
     next: u64,
@@ -156,6 +155,18 @@ impl Scan<'_> {
         }))
     }
 
+    /// Cuts the log where it breaks, unless that is damage; answers how many bytes that were.
+    fn cut(&mut self, broken: &Break, firsts: &[u64]) -> Result<u64> {
+        broken.refuse_damage(self.disk, self.options, firsts)?;
+        let cut_bytes = broken.cut(self.disk, self.options, firsts, &self.segments)?;
+        tracing::warn!(
+            file = %broken.file.display(), offset = broken.offset, index = broken.expected,
+            cut_bytes, flaw = %broken.flaw, "cut the torn tail of the log"
+        );
+        self.marked = false;
+        Ok(cut_bytes)
+    }
+
     /// Makes every record durable that may not be: those of a process that was killed are perhaps only in memory.
     fn sync(&self) -> Result<()> {
         let ends = self.segments.iter().skip(1).map(|s| s.first);
@@ -233,15 +244,12 @@ pub(crate) fn recover(
         return Err(Error::Missing { after, first });
     }
     let bytes = size_bytes(disk, &options.dir)?;
-    // Not the one of the records: that may be anything, and be set.
-    let began = Instant::now();
-    let clock = || u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     let mut scan = Scan {
         disk,
         options,
         after,
         replay,
-        pace: Pace::new(&clock, bytes),
+        pace: Pace::begin(bytes),
         segments: Vec::new(),
         next: first,
         claimed: 0,
@@ -260,13 +268,7 @@ pub(crate) fn recover(
     scan.replay.finish()?;
     scan.pace.end();
     if let Some(broken) = &broken {
-        broken.refuse_damage(disk, options, &firsts)?;
-        cut_bytes = broken.cut(disk, options, &firsts, &scan.segments)?;
-        tracing::warn!(
-            file = %broken.file.display(), offset = broken.offset, index = broken.expected,
-            cut_bytes, flaw = %broken.flaw, "cut the torn tail of the log"
-        );
-        scan.marked = false;
+        cut_bytes = scan.cut(broken, &firsts)?;
     }
     if scan.next <= after {
         // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.

@@ -32,14 +32,6 @@ pub enum Error {
         /// Entries that were acknowledged.
         written: u64,
     },
-    /// The system would not drop a file from its memory.
-    #[error("cannot drop {} from the system's memory: {cause}", path.display())]
-    Forget {
-        /// The file.
-        path: PathBuf,
-        /// The system's reason.
-        cause: rustix::io::Errno,
-    },
     /// The system gave no thread.
     #[error("cannot start thread {number} of the callers: {cause}; lower --callers")]
     Thread {

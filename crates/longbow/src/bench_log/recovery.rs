@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use longbow_disk::{Disk, RealDisk};
 use longbow_log::{Log, Options, frame_bytes};
-use rustix::fs::{Advice, Mode as FileMode, OFlags, fadvise, open};
 use serde::Serialize;
 
 use super::case::{Amount, Case, Keeping, Mode, Syncing};
@@ -163,14 +162,10 @@ impl Subject {
         Ok(began.elapsed().as_secs_f64())
     }
 
-    /// Has the system drop the files from its memory. All of them are synced, or it would keep what is not.
+    /// Has the system drop the files from its memory.
     fn forget(&self) -> Result<(), Error> {
         for name in self.names()? {
-            let path = self.options.dir.join(name);
-            RealDisk.open(&path)?.sync_data()?;
-            let dropped = open(&path, OFlags::RDONLY | OFlags::CLOEXEC, FileMode::empty())
-                .and_then(|file| fadvise(file, 0, None, Advice::DontNeed));
-            dropped.map_err(|cause| Error::Forget { path, cause })?;
+            RealDisk.forget(&self.options.dir.join(name))?;
         }
         Ok(())
     }
