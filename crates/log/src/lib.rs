@@ -52,6 +52,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ahead;
+mod buffers;
 mod claim;
 mod damage;
 mod entry;
@@ -64,14 +66,17 @@ mod jobs;
 mod log;
 mod observer;
 mod options;
+mod pace;
 mod reader;
 mod recovery;
 mod repair;
+mod replay;
 mod segment;
 mod spares;
 mod state;
 mod syncer;
 mod verify;
+mod walk;
 mod writer;
 
 pub use entry::{Ack, Entry, MAX_ENTRY_BYTES, Record};
@@ -82,5 +87,6 @@ pub use observer::Observer;
 pub use options::{Options, SyncMethod, SyncMode};
 pub use recovery::Recovery;
 pub use repair::Cut;
+pub use replay::Replay;
 pub use segment::EMPTY_SEGMENT as EMPTY_SEGMENT_BYTES;
 pub use verify::{Damage, Survey, Torn, records, segments, size_bytes, verify};

@@ -6,6 +6,7 @@ use crate::group::{Done, Group};
 use crate::jobs::THREADS;
 use crate::reader::{Reader, Step, record};
 use crate::recovery::{Opened, recover};
+use crate::replay::{Each, Replay};
 use crate::segment::{Segment, path_of};
 use crate::spares::Spare;
 use crate::state::{Shared, State};
@@ -44,6 +45,20 @@ impl Log {
         options: Options,
         after: u64,
         replay: &mut dyn FnMut(Record) -> std::result::Result<(), ReplayError>,
+    ) -> Result<(Log, Recovery)> {
+        Log::open_with(disk, options, after, &mut Each(replay))
+    }
+
+    /// [`Log::open`] for whoever does not do all at once what it is handed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open`]; and what the replay answers.
+    pub fn open_with(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        after: u64,
+        replay: &mut dyn Replay,
     ) -> Result<(Log, Recovery)> {
         let opened = recover(&*disk, &options, after, replay)?;
         let recovery = opened.recovery.clone();
