@@ -26,12 +26,14 @@ pub enum ChangeKind {
     Schema,
     /// Namespaces changed.
     Namespace,
+    /// Nothing: an entry of the log's own. Never in the change feed.
+    Control,
 }
 
 /// One entry of the log.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// Its index: consecutive along the log.
+    /// Its index: ascending along the log, which has entries of its own between those of changes.
     pub sequence: u64,
     /// When it was written, in microseconds since 1970.
     pub timestamp_us: u64,
@@ -51,11 +53,20 @@ impl Engine {
     /// # Errors
     /// If the log was cut after a checkpoint and begins later, or cannot be read.
     pub fn changes(&self, from: u64) -> Result<Vec<Change>> {
-        let records = self.shared().log.read(from.max(1), READ_BYTES)?;
-        records
-            .into_iter()
-            .map(|record| self.change(record))
-            .collect()
+        let mut from = from.max(1);
+        loop {
+            let records = self.shared().log.read(from, READ_BYTES)?;
+            let Some(last) = records.last() else {
+                return Ok(Vec::new());
+            };
+            from = last.index + 1;
+            // No changes that do not mean the end: the log's own entries are none.
+            let changed = records.into_iter().filter(|r| r.control().is_none());
+            let changes: Vec<Change> = changed.map(|r| self.change(r)).collect::<Result<_>>()?;
+            if !changes.is_empty() {
+                return Ok(changes);
+            }
+        }
     }
 
     fn change(&self, record: longbow_log::Record) -> Result<Change> {

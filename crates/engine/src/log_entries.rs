@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use longbow_log::{Record, Survey};
+use longbow_log::{Control, Record, Survey};
 use longbow_storage::Manifest;
 use serde::Serialize;
 
@@ -24,7 +24,8 @@ pub struct LogEntry {
     pub shard: u32,
     /// What it does.
     pub kind: ChangeKind,
-    /// The dataset or namespace that it is about, by name, or `#` and its number where the name is not known.
+    /// The dataset or namespace that it is about, by name, or `#` and its number where the name is not known; of an
+    /// entry of the log's own, what it is.
     pub subject: String,
     /// Bytes of its payload.
     pub bytes: u64,
@@ -80,7 +81,24 @@ fn describe(record: Record, names: &mut HashMap<u64, String>) -> Result<LogEntry
         Some(name) => name.clone(),
         None => format!("#{number}"),
     };
-    let (kind, subject) = match Parts::read(record.index, record.kind, record.payload)? {
+    let (index, timestamp_us, shard) = (record.index, record.timestamp_us, record.shard);
+    let entry = |kind, subject| LogEntry {
+        index,
+        timestamp_us,
+        shard,
+        kind,
+        subject,
+        bytes,
+    };
+    match record.control() {
+        Some(Control::Vote) => return Ok(entry(ChangeKind::Control, "vote".to_owned())),
+        Some(Control::Truncate { after }) => {
+            let subject = format!("truncation after {after}");
+            return Ok(entry(ChangeKind::Control, subject));
+        }
+        None => {}
+    }
+    let (kind, subject) = match Parts::read(index, record.kind, record.payload)? {
         Parts::Put { dataset, .. } => (ChangeKind::Put, name_of(dataset)),
         Parts::DeleteRows { dataset, .. } => (ChangeKind::Delete, name_of(dataset)),
         Parts::Small(Small::DeleteIds { dataset, .. }) => (ChangeKind::Delete, name_of(dataset)),
@@ -94,12 +112,5 @@ fn describe(record: Record, names: &mut HashMap<u64, String>) -> Result<LogEntry
             (ChangeKind::Namespace, name)
         }
     };
-    Ok(LogEntry {
-        index: record.index,
-        timestamp_us: record.timestamp_us,
-        shard: record.shard,
-        kind,
-        subject,
-        bytes,
-    })
+    Ok(entry(kind, subject))
 }

@@ -101,6 +101,9 @@ impl Replayer<'_> {
     }
 
     fn take(&mut self, record: Record) -> longbow_log::Result<()> {
+        if record.control().is_some() {
+            return Ok(());
+        }
         let (index, bytes) = (record.index, record.payload.len() as u64);
         let parts = match Parts::read(index, record.kind, record.payload) {
             Ok(parts) => parts,

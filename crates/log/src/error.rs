@@ -1,5 +1,6 @@
 //! What can go wrong with a log.
 
+use crate::RESERVED_KINDS;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -80,6 +81,15 @@ pub enum Error {
         len: u64,
         /// The most there may be.
         limit: u64,
+    },
+    /// The entry has a kind that the log keeps for entries of its own.
+    #[error(
+        "log: kind {kind} is reserved, as all from {} to {} are; use another",
+        RESERVED_KINDS.start(), RESERVED_KINDS.end()
+    )]
+    ReservedKind {
+        /// The kind.
+        kind: u8,
     },
     /// Several entries were to be handed in together, and there were none.
     #[error("log: no entries were handed in; hand in at least one")]

@@ -25,7 +25,7 @@
 //! Version 1 had 56 bytes: `kind`, `flags` and six zeros at 48, no `shard_index`, no `previous`, and a header's checksum
 //! over bytes 4 to 56 alone. It is still read.
 
-use crate::Flaw;
+use crate::{Flaw, RESERVED_KINDS};
 use bytes::Bytes;
 use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 
@@ -153,6 +153,11 @@ impl Header {
     /// The length of payload and padding in bytes.
     pub(crate) fn body_bytes(&self) -> u64 {
         u64::from(self.len) + padding_after(self.len) as u64
+    }
+
+    /// Whether it is part of a shard's sequence, or changes one, or is a vote.
+    pub(crate) fn is_for_shards(&self) -> bool {
+        !self.mark && (self.shard_index != 0 || RESERVED_KINDS.contains(&self.kind))
     }
 
     /// The bytes of the header in the segment that begins at `first`, and its checksum, which the next frame repeats.

@@ -3,7 +3,7 @@
 use crate::entry::{Ack, Entry, checked_len};
 use crate::frame::{Header, frame_bytes, payload_crc};
 use crate::gate::Waiter;
-use crate::{Error, Result};
+use crate::{Error, RESERVED_KINDS, Result};
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::mem;
@@ -76,6 +76,8 @@ pub(crate) struct Group {
     pub(crate) gate: usize,
     /// To be told about only when they survive power loss.
     pub(crate) until_durable: bool,
+    /// Some entry is part of a shard's sequence, or changes one, or is a vote.
+    pub(crate) for_shards: bool,
     /// Why it was not written, if that was tried and the log goes on.
     pub(crate) refused: Option<Error>,
     /// The payload of a single entry as it lies in the file, once it does.
@@ -89,6 +91,22 @@ impl Group {
         entries: impl IntoIterator<Item = Entry>,
         done: Done,
     ) -> std::result::Result<Group, (Error, Done)> {
+        Group::of(entries, done, |kind| !RESERVED_KINDS.contains(&kind))
+    }
+
+    /// The same for entries of the log's own.
+    pub(crate) fn of_control(
+        entries: impl IntoIterator<Item = Entry>,
+        done: Done,
+    ) -> std::result::Result<Group, (Error, Done)> {
+        Group::of(entries, done, |_| true)
+    }
+
+    fn of(
+        entries: impl IntoIterator<Item = Entry>,
+        done: Done,
+        may_be: impl Fn(u8) -> bool,
+    ) -> std::result::Result<Group, (Error, Done)> {
         let mut group = Group {
             entries: SmallVec::new(),
             first: 0,
@@ -96,12 +114,18 @@ impl Group {
             bytes: 0,
             gate: 0,
             until_durable: false,
+            for_shards: false,
             refused: None,
             mapped: None,
             done,
         };
         for entry in entries {
             group.until_durable |= entry.durable;
+            let kind = entry.kind;
+            group.for_shards |= entry.shard_index != 0 || RESERVED_KINDS.contains(&kind);
+            if !may_be(kind) {
+                return Err((Error::ReservedKind { kind }, group.done));
+            }
             match Pending::new(entry) {
                 Ok(pending) => group.entries.push(pending),
                 Err(error) => return Err((error, group.done)),

@@ -198,6 +198,11 @@ impl Shared {
             // Before they are told: a completion may find room for the next entry.
             state.queued_bytes -= bytes;
             drop(state);
+            for (group, result) in &told {
+                if result.is_ok() {
+                    self.shards.note_group(group);
+                }
+            }
             let mut gates = [false; GATES];
             for (group, result) in &mut told {
                 if let Some(gate) = group.gate() {

@@ -55,6 +55,7 @@
 mod ahead;
 mod buffers;
 mod claim;
+mod control;
 mod damage;
 mod entry;
 mod error;
@@ -72,6 +73,8 @@ mod recovery;
 mod repair;
 mod replay;
 mod segment;
+mod sequence;
+mod shards;
 mod spares;
 mod state;
 mod syncer;
@@ -79,6 +82,7 @@ mod verify;
 mod walk;
 mod writer;
 
+pub use control::{Control, MAX_VOTE_BYTES, RESERVED_KINDS};
 pub use entry::{Ack, Entry, MAX_ENTRY_BYTES, Record};
 pub use error::{Error, Flaw, ReplayError, Result};
 pub use frame::frame_bytes;

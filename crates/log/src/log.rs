@@ -5,7 +5,7 @@ use crate::gate::{Gates, Waiter};
 use crate::group::{Done, Group};
 use crate::jobs::THREADS;
 use crate::reader::{Reader, Step, record};
-use crate::recovery::{Opened, recover};
+use crate::recovery::{Opened, recover, remove_segment};
 use crate::replay::{Each, Replay};
 use crate::segment::{Segment, path_of};
 use crate::spares::Spare;
@@ -21,7 +21,7 @@ use std::thread::{self, JoinHandle};
 
 /// An open write-ahead log. All methods take `&self` and may be called from any thread. Dropping it closes it.
 pub struct Log {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Held while segments are removed.
     purging: Mutex<()>,
@@ -62,7 +62,22 @@ impl Log {
     ) -> Result<(Log, Recovery)> {
         let opened = recover(&*disk, &options, after, replay)?;
         let recovery = opened.recovery.clone();
-        Ok((Log::start(disk, options, opened)?, recovery))
+        let superseded = opened.superseded.clone();
+        let log = Log::start(disk, options, opened)?;
+        log.remove_superseded(&superseded)?;
+        Ok((log, recovery))
+    }
+
+    /// Removes segments that the log does not go on from, once the votes in them are behind them. Only now, so that the
+    /// folder is never without a segment.
+    fn remove_superseded(&self, superseded: &[u64]) -> Result<()> {
+        let Shared { disk, options, .. } = &*self.shared;
+        if !superseded.is_empty() {
+            self.keep_votes(self.first_index())?;
+        }
+        superseded
+            .iter()
+            .try_for_each(|first| remove_segment(&**disk, options, *first))
     }
 
     fn start(disk: Arc<dyn Disk>, options: Options, opened: Opened) -> Result<Log> {
@@ -76,6 +91,7 @@ impl Log {
             writer: Mutex::new(Writer::new(&options, &opened)?),
             segments: Mutex::new(VecDeque::from(opened.segments)),
             spares: opened.spares,
+            shards: opened.shards,
             options,
         });
         let log = Log {
@@ -113,10 +129,10 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// An entry that cannot even be queued ([`Error::TooLong`], [`Error::QueueFull`], [`Error::Poisoned`],
+    /// An entry that cannot even be queued ([`Error::TooLong`], [`Error::ReservedKind`], [`Error::QueueFull`], [`Error::Poisoned`],
     /// [`Error::Closed`]) is refused at once: `done` is called with the same error, by this thread, before it returns.
     pub fn append(&self, entry: Entry, done: Box<dyn FnOnce(Result<Ack>) + Send>) -> Result<u64> {
-        self.queue([entry], Done::Call(done))
+        self.queue(Group::new([entry], Done::Call(done)))
             .map(|range| range.start)
     }
 
@@ -131,7 +147,7 @@ impl Log {
         entries: impl IntoIterator<Item = Entry>,
         done: Box<dyn FnOnce(Result<Ack>) + Send>,
     ) -> Result<Range<u64>> {
-        self.queue(entries, Done::Call(done))
+        self.queue(Group::new(entries, Done::Call(done)))
     }
 
     /// Appends entries as [`append_all`](Log::append_all) does, and waits until they are as safe as the [`SyncMode`]
@@ -143,10 +159,17 @@ impl Log {
     /// As for `append_all`, and as its completion would be told.
     pub fn append_and_wait(&self, entries: impl IntoIterator<Item = Entry>) -> Result<Ack> {
         let waiter = Waiter::new();
-        let group = match Group::new(entries, Done::Wait(waiter.clone())) {
-            Ok(group) => group,
-            Err((error, _)) => return Err(error),
-        };
+        let group = Group::new(entries, Done::Wait(waiter.clone()));
+        self.queue_and_wait(group, &waiter)
+    }
+
+    /// Queues what `waiter` is told of, and waits for that.
+    pub(crate) fn queue_and_wait(
+        &self,
+        group: std::result::Result<Group, (Error, Done)>,
+        waiter: &Waiter,
+    ) -> Result<Ack> {
+        let group = group.map_err(|(error, _)| error)?;
         let now_us = (self.shared.options.clock)();
         let mut state = self.shared.state.lock();
         let queued = state.enqueue(group, &self.shared.options, now_us);
@@ -158,12 +181,15 @@ impl Log {
             self.shared.call_for_work(&mut state);
             drop(state);
         }
-        self.shared.gates.wait(gate, &waiter)
+        self.shared.gates.wait(gate, waiter)
     }
 
-    fn queue(&self, entries: impl IntoIterator<Item = Entry>, done: Done) -> Result<Range<u64>> {
-        // The checksums, the costly part, are computed here by the caller, outside the lock.
-        let queued = Group::new(entries, done).and_then(|group| {
+    /// Queues a hand-in, whose completion is told if it is refused.
+    pub(crate) fn queue(
+        &self,
+        group: std::result::Result<Group, (Error, Done)>,
+    ) -> Result<Range<u64>> {
+        let queued = group.and_then(|group| {
             let count = group.entries.len() as u64;
             let now_us = (self.shared.options.clock)();
             let mut state = self.shared.state.lock();
@@ -235,16 +261,21 @@ impl Log {
             .wait(self.shared.options.prepared_segments);
     }
 
-    /// Forgets every segment whose last index is at most `up_to`, except the one that is being written: its file is
-    /// removed, or kept for a later segment. The caller promises to open with at least `up_to` as `after` from now on.
+    /// Forgets every segment whose last index is at most `up_to`, and acknowledged, except the one that is being written:
+    /// its file is removed, or kept for a later segment. The caller promises to open with at least `up_to` as `after` from
+    /// now on. A vote that would go is appended again first, so a purge that meets one fails as an append may, and
+    /// must not be called by a completion.
     pub fn purge(&self, up_to: u64) -> Result<()> {
         let _one_at_a_time = self.purging.lock();
         let Shared { disk, options, .. } = &*self.shared;
         let mut removed = false;
         let mut recycled = None;
+        // A vote that is not acknowledged yet is not known yet.
+        let behind = up_to.min(self.shared.shards.noted()).saturating_add(1);
         loop {
             let next = self.shared.segments.lock().get(1).map(|s| s.first);
-            let covered = next.is_some_and(|first| first <= up_to.saturating_add(1));
+            let next = next.filter(|first| *first <= behind);
+            let covered = next.is_some();
             if covered || removed {
                 // A segment may only go when the removal of those before it, by an earlier purge perhaps, cannot be
                 // undone by a power loss: the log has no holes. And a file may only be written over when its old name
@@ -254,9 +285,10 @@ impl Log {
                     self.shared.spares.add(spare);
                 }
             }
-            if !covered {
+            let Some(next) = next else {
                 return Ok(());
-            }
+            };
+            self.keep_votes(next)?;
             let Some(mut oldest) = self.shared.segments.lock().pop_front() else {
                 return Ok(());
             };
@@ -267,6 +299,7 @@ impl Log {
                     return Err(error.into());
                 }
             }
+            self.shared.shards.release(next);
             removed = true;
         }
     }
@@ -299,8 +332,7 @@ impl Log {
         let mut batch = Batch {
             next: from.max(1),
             last,
-            bytes_left: max_bytes,
-            records: Vec::new(),
+            ..Batch::of(max_bytes)
         };
         while !batch.is_full() {
             let mut reader = self.reader_at(batch.next)?;
@@ -310,7 +342,7 @@ impl Log {
     }
 
     /// A reader of the segment that holds `index`, standing at a frame at or before it.
-    fn reader_at(&self, index: u64) -> Result<Reader> {
+    pub(crate) fn reader_at(&self, index: u64) -> Result<Reader> {
         let Shared { disk, options, .. } = &*self.shared;
         // Opened under the lock, so that the file is not purged in between.
         let segments = self.shared.segments.lock();
@@ -373,20 +405,30 @@ impl std::fmt::Debug for Log {
 }
 
 /// Records being read.
-struct Batch {
-    next: u64,
-    last: u64,
+pub(crate) struct Batch {
+    pub(crate) next: u64,
+    pub(crate) last: u64,
     bytes_left: u64,
-    records: Vec<Record>,
+    pub(crate) records: Vec<Record>,
 }
 
 impl Batch {
-    fn is_full(&self) -> bool {
+    /// Nothing yet, and at most so many bytes of payload.
+    pub(crate) fn of(bytes_left: u64) -> Batch {
+        Batch {
+            next: 1,
+            last: 0,
+            bytes_left,
+            records: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
         self.next > self.last || (self.bytes_left == 0 && !self.records.is_empty())
     }
 
     /// Takes what is wanted from the rest of one segment.
-    fn fill(&mut self, reader: &mut Reader) -> Result<()> {
+    pub(crate) fn fill(&mut self, reader: &mut Reader) -> Result<()> {
         let begun = self.next;
         while !self.is_full() {
             let offset = reader.offset;

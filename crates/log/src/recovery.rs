@@ -5,15 +5,16 @@ use crate::claim;
 use crate::damage::Break;
 use crate::frame::Format;
 use crate::pace::Pace;
-use crate::reader::record;
+use crate::reader::{Reader, record};
 use crate::segment::{Segment, SegmentHeader, parse_name, parse_spare_name, path_of};
+use crate::shards::Shards;
 use crate::spares::{Spares, begin_segment};
 use crate::verify::size_bytes;
 use crate::walk::{Walked, walk};
 use crate::{Error, Flaw, Options, Replay, Result};
 use longbow_disk::{Disk, File};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What was found when a log was opened.
@@ -44,6 +45,9 @@ pub(crate) struct Opened {
     /// The checksum of the last header of the log.
     pub(crate) link: u32,
     pub(crate) spares: Spares,
+    pub(crate) shards: Shards,
+    /// First indexes of segments that end before the first of the log, oldest first. They are to be removed.
+    pub(crate) superseded: Vec<u64>,
 }
 
 /// The walk over all segments.
@@ -54,6 +58,8 @@ struct Scan<'a> {
     replay: &'a mut dyn Replay,
     pace: Pace,
     segments: Vec<Segment>,
+    shards: Shards,
+    superseded: Vec<u64>,
     /// The index that should come next.
     next: u64,
     /// The highest index that a sound frame says was durable.
@@ -77,6 +83,9 @@ impl Scan<'_> {
         follows: Option<u64>,
     ) -> Result<Option<(u64, Flaw)>> {
         let mut steps = ahead.segment()?;
+        if begins_anew(self.disk, &self.options.dir, first, self.next, self.after)? {
+            self.supersede(first);
+        }
         if first != self.next {
             return Ok(Some((0, Flaw::SegmentBegins { found: first })));
         }
@@ -100,6 +109,14 @@ impl Scan<'_> {
         Ok(flaw?.map(|flaw| (steps.offset, flaw)))
     }
 
+    /// Lets the log begin at `first`; what was read of it is covered by the checkpoint.
+    fn supersede(&mut self, first: u64) {
+        let old = std::mem::take(&mut self.segments);
+        self.superseded.extend(old.iter().map(|old| old.first));
+        self.next = first;
+        self.link = None;
+    }
+
     /// Takes note of a frame, and hands its record over.
     fn frame(&mut self, walked: Walked) -> Result<ControlFlow<()>> {
         let header = &walked.header;
@@ -109,6 +126,7 @@ impl Scan<'_> {
         self.pace.frame(walked.end - walked.offset, header.mark);
         if !header.mark {
             self.next = header.index + 1;
+            self.shards.note(header, &walked.payload);
             self.last_timestamp = self.last_timestamp.max(header.timestamp_us);
             if header.index > self.after {
                 self.replayed += 1;
@@ -157,6 +175,11 @@ impl Scan<'_> {
 
     /// Cuts the log where it breaks, unless that is damage; answers how many bytes that were.
     fn cut(&mut self, broken: &Break, firsts: &[u64]) -> Result<u64> {
+        let firsts = &firsts[self.superseded.len()..];
+        let broken = &Break {
+            position: broken.position.saturating_sub(self.superseded.len()),
+            ..broken.clone()
+        };
         broken.refuse_damage(self.disk, self.options, firsts)?;
         let cut_bytes = broken.cut(self.disk, self.options, firsts, &self.segments)?;
         tracing::warn!(
@@ -206,6 +229,24 @@ impl Scan<'_> {
     }
 }
 
+/// Whether the log begins with the segment at `first` although an older one is there, which ends before the index `next`:
+/// a power loss took records that the checkpoint up to `after` has, and a start that went on behind it was cut short
+/// before it had removed what was left. Such a segment names none before it; a hole that is damage is followed by one
+/// that does.
+pub(crate) fn begins_anew(
+    disk: &dyn Disk,
+    dir: &Path,
+    first: u64,
+    next: u64,
+    after: u64,
+) -> Result<bool> {
+    if first <= next || first > after.saturating_add(1) {
+        return Ok(false);
+    }
+    let header = Reader::open(disk, dir, first)?.enter(first)?;
+    Ok(header.is_ok_and(|header| header.link.is_some() && header.previous == 0))
+}
+
 /// Removes one segment file, durably: the next may only go when this one cannot come back.
 pub(crate) fn remove_segment(disk: &dyn Disk, options: &Options, first: u64) -> Result<()> {
     disk.remove(&path_of(&options.dir, first))?;
@@ -251,6 +292,8 @@ pub(crate) fn recover(
         replay,
         pace: Pace::begin(bytes),
         segments: Vec::new(),
+        shards: Shards::default(),
+        superseded: Vec::new(),
         next: first,
         claimed: 0,
         promised: claim::read(disk, &options.dir)?,
@@ -259,7 +302,6 @@ pub(crate) fn recover(
         marked: true,
         link: None,
     };
-    let mut forgotten = Vec::new();
     let mut cut_bytes = 0;
     let broken = read_ahead(disk, &options.dir, &firsts, |ahead| {
         scan.all(&firsts, ahead)
@@ -272,19 +314,18 @@ pub(crate) fn recover(
     }
     if scan.next <= after {
         // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.
-        forgotten = std::mem::take(&mut scan.segments);
-        scan.next = behind;
-        scan.link = None;
+        scan.supersede(behind);
     }
     let spares = Spares::find(disk, options, &names, scan.next)?;
     let file = scan.file_to_append_to(&spares)?;
-    // Only now, so that the folder is never without a segment. One of the new one's name was replaced by it.
-    for segment in forgotten.iter().filter(|old| old.first != behind) {
-        remove_segment(disk, options, segment.first)?;
-    }
+    // One of the new one's name was replaced by it.
+    let begin = scan.segments[0].first;
+    scan.superseded.retain(|old| *old != begin);
+    scan.shards.release(begin);
+    scan.shards.go_on_behind(scan.next - 1);
     Ok(Opened {
         recovery: Recovery {
-            first_index: scan.segments[0].first,
+            first_index: begin,
             last_index: scan.next - 1,
             replayed: scan.replayed,
             cut_bytes,
@@ -297,5 +338,7 @@ pub(crate) fn recover(
         marked: scan.marked,
         link: scan.link.unwrap_or_default(),
         spares,
+        shards: scan.shards,
+        superseded: scan.superseded,
     })
 }

@@ -3,6 +3,7 @@
 use crate::gate::Gates;
 use crate::group::{Done, Group};
 use crate::segment::Segment;
+use crate::shards::Shards;
 use crate::spares::Spares;
 use crate::writer::Writer;
 use crate::{Error, Options, Result, SyncMode};
@@ -269,6 +270,7 @@ pub(crate) struct Shared {
     /// Never held together with `state`.
     pub(crate) segments: Mutex<VecDeque<Segment>>,
     pub(crate) spares: Spares,
+    pub(crate) shards: Shards,
 }
 
 impl Shared {

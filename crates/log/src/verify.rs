@@ -3,6 +3,7 @@
 use crate::ahead::{Ahead, Steps, read_ahead};
 use crate::frame::Format;
 use crate::reader::{highest_claim_despite, record};
+use crate::recovery::begins_anew;
 use crate::segment::{SegmentHeader, parse_name, path_of};
 use crate::walk::walk;
 use crate::{Error, Flaw, Record, Result, claim};
@@ -145,6 +146,8 @@ pub(crate) struct Found {
     end: u64,
     /// The highest index that one of its headers says was durable, those behind the break included.
     pub(crate) claimed: u64,
+    /// Whether the log begins with it, whatever is left of an older one.
+    anew: bool,
     /// Whether it names another frame than the one before it.
     misplaced: bool,
     /// Where it breaks, if it does.
@@ -208,15 +211,17 @@ impl<'a> Walk<'a> {
         let mut whole = true;
         for (position, first) in firsts.iter().enumerate() {
             let before = self.found.last();
-            whole &= before.is_none_or(|before| before.next == *first);
+            let anew = self.begins_anew(*first)?;
+            whole &= anew || before.is_none_or(|before| before.next == *first);
             let mut ended = ControlFlow::Continue(());
             let follows = firsts.get(position + 1).copied();
-            let found = self.segment(ahead.segment(), *first, follows, &mut |record| {
+            let mut found = self.segment(ahead.segment(), *first, follows, &mut |record| {
                 if whole && record.index >= from {
                     ended = each(record);
                 }
                 ended
             })?;
+            found.anew = anew;
             whole &= found.broken.is_none();
             self.found.push(found);
             if ended.is_break() {
@@ -225,6 +230,19 @@ impl<'a> Walk<'a> {
         }
         self.complete = true;
         Ok(())
+    }
+
+    /// Whether the log begins at `first` although there are segments before it, by the rule of recovery.
+    fn begins_anew(&self, first: u64) -> Result<bool> {
+        let before = self.found.last().filter(|before| before.broken.is_none());
+        let Some(before) = before else {
+            return Ok(false);
+        };
+        match begins_anew(self.disk, self.dir, first, before.next, self.after) {
+            // That it cannot be read is found again where it is read.
+            Err(Error::Disk(_)) => Ok(false),
+            other => other,
+        }
     }
 
     /// Reads one segment up to its end or its first break, and looks behind the break for what vouches for it.
@@ -241,6 +259,7 @@ impl<'a> Walk<'a> {
             bytes: 0,
             end: 0,
             claimed: 0,
+            anew: false,
             misplaced: false,
             broken: None,
             link: None,
@@ -357,6 +376,9 @@ impl Walk<'_> {
         let mut expected = survey.first_index;
         for (position, segment) in found.iter().enumerate() {
             let rest = &found[position..];
+            if segment.anew {
+                expected = segment.first;
+            }
             for (side, offset, problem) in segment.problems(expected) {
                 let from = match side {
                     Side::Inside => segment.next,

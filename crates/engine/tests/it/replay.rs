@@ -1,5 +1,6 @@
 //! The log's entries when a folder is opened: several datasets at once, each in order.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -7,7 +8,7 @@ use std::sync::mpsc::channel;
 use arrow_array::types::Float32Type;
 use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch};
 use longbow_disk::MemoryDisk;
-use longbow_engine::{Engine, Error, Id, Options, SyncMode};
+use longbow_engine::{ChangeKind, Engine, Error, Folder, Id, Options, SyncMode};
 use longbow_log::{Entry, Log};
 
 use crate::damage::files_below;
@@ -48,14 +49,19 @@ fn delete(engine: &Engine, dataset: &str, ids: std::ops::Range<i64>) {
     dead.and_then(|dead| dead.wait()).expect("known ids");
 }
 
-/// Appends entries to the log of a folder that nobody has open.
-fn append(disk: &MemoryDisk, entries: impl IntoIterator<Item = (u8, Vec<u8>)>) -> u64 {
+/// The log of a folder that nobody has open.
+fn open_log(disk: &MemoryDisk) -> Log {
     let log_options = longbow_log::Options {
         sync: SyncMode::EveryAck,
         ..longbow_log::Options::new(Path::new(DATA).join("log"))
     };
-    let (log, _) =
-        Log::open(Arc::new(disk.clone()), log_options, 0, &mut |_| Ok(())).expect("a log");
+    let opened = Log::open(Arc::new(disk.clone()), log_options, 0, &mut |_| Ok(()));
+    opened.expect("a log").0
+}
+
+/// Appends entries to it.
+fn append(disk: &MemoryDisk, entries: impl IntoIterator<Item = (u8, Vec<u8>)>) -> u64 {
+    let log = open_log(disk);
     for (kind, payload) in entries {
         let (tell, told) = channel();
         let entry = Entry {
@@ -147,4 +153,47 @@ fn an_entry_that_is_none_is_told_by_its_index() {
     let last = append(&disk, [(77, vec![1, 2, 3])]);
     let text = open(&disk).expect_err("no such kind").to_string();
     assert!(text.contains(&format!("index {last} ")), "{text}");
+}
+
+#[test]
+fn entries_of_the_logs_own_change_nothing_and_are_no_changes() {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk).expect("an empty folder");
+    put(&engine, "a", 0..10);
+    engine.close().expect("closed");
+    drop(engine);
+    let log = open_log(&disk);
+    let first = log.last_index() + 1;
+    for after in 0..3 {
+        let (tell, told) = channel();
+        let voted = tell.clone();
+        let done = Box::new(move |ack| voted.send(ack).expect("somebody listens"));
+        log.save_vote(1, "vote".into(), done).expect("queued");
+        let done = Box::new(move |ack| tell.send(ack).expect("somebody listens"));
+        log.truncate(1, after, 1, done).expect("queued");
+        told.iter().for_each(|ack| drop(ack.expect("acknowledged")));
+    }
+    log.close().expect("closed");
+    drop(log);
+    let engine = open(&disk).expect("sound");
+    assert_eq!(engine.dataset("a").expect("known").view().live, 10);
+    assert!(engine.changes(first).expect("whole").is_empty());
+    put(&engine, "a", 20..30);
+    let changes = engine.changes(first).expect("whole");
+    let found: Vec<_> = changes.iter().map(|c| (c.sequence, c.kind)).collect();
+    assert_eq!(found, [(first + 6, ChangeKind::Put)]);
+    engine.checkpoint().expect("a checkpoint");
+    engine.close().expect("closed");
+    drop(engine);
+    let mut listed = Vec::new();
+    let folder = Folder::open(Arc::new(disk.clone()), Path::new(DATA), "test").expect("closed");
+    let mut each = |entry: longbow_engine::LogEntry| {
+        listed.push((entry.kind, entry.subject));
+        ControlFlow::Continue(())
+    };
+    folder.log_entries(first, &mut each).expect("whole");
+    assert_eq!(listed.len(), 7);
+    assert_eq!(listed[0], (ChangeKind::Control, "vote".to_owned()));
+    let truncation = (ChangeKind::Control, "truncation after 2".to_owned());
+    assert_eq!(listed[5], truncation);
 }

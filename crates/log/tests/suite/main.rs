@@ -9,6 +9,7 @@ mod mapped;
 mod power;
 mod recycled;
 mod repair;
+mod shards;
 mod slow;
 mod torn;
 mod verify;

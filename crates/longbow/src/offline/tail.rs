@@ -165,5 +165,6 @@ fn words(entry: &LogEntry) -> &'static str {
         ChangeKind::DropDataset => "drop dataset",
         ChangeKind::Schema => "new schema",
         ChangeKind::Namespace => "namespace",
+        ChangeKind::Control => "control",
     }
 }
