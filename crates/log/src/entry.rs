@@ -9,13 +9,14 @@ pub const MAX_ENTRY_BYTES: u64 = 1 << 30;
 /// Something to be logged.
 #[derive(Debug, Clone, Default)]
 pub struct Entry {
-    /// The shard it belongs to; carried, not looked at.
+    /// The shard it belongs to.
     pub shard: u32,
-    /// The term of the leader that wrote it; carried, not looked at.
+    /// The term of the leader that wrote it; carried, and told by [`Log::last_of`](crate::Log::last_of).
     pub term: u64,
-    /// Its index among the entries of its shard; carried, not looked at.
+    /// Its index among the entries of its shard; 0 if these are not numbered. It voids those of its shard at this index
+    /// and behind it, and where it leaves a gap, those before it: a snapshot took their place.
     pub shard_index: u64,
-    /// What the payload is, to whoever replays it; carried, not looked at.
+    /// What the payload is, to whoever replays it; none of [`RESERVED_KINDS`](crate::RESERVED_KINDS).
     pub kind: u8,
     /// Acknowledge it only when it survives power loss, whatever the [`SyncMode`](crate::SyncMode) says. Entries behind it
     /// wait for its acknowledgement too, because they come in order.

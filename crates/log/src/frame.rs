@@ -22,6 +22,8 @@
 //! from damage. Flag 1 makes a *mark*: a frame without payload that repeats the index before it and only carries
 //! `durable`. 64 zero bytes where a frame should begin, or as many as the file still has, end what was written.
 //!
+//! Kinds 240 to 247 are the log's own, told in `control.rs`.
+//!
 //! Version 1 had 56 bytes: `kind`, `flags` and six zeros at 48, no `shard_index`, no `previous`, and a header's checksum
 //! over bytes 4 to 56 alone. It is still read.
 

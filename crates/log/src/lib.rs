@@ -6,7 +6,14 @@
 //! is the next batch. [`Log::append_and_wait`] is for callers that wait anyway, [`Log::append_all`] for many entries. [`Log::open`]
 //! replays what is there, [`Log::read`] serves it again, [`Log::purge`] forgets whole segments that a checkpoint covers.
 //!
-//! It is *not* a state machine, and not a consensus protocol: shard, its index, term and kind are carried, never looked at.
+//! Shards may number their entries by a `shard_index` from 1 on, as Raft groups do; 0 is no part of that. [`Log::truncate`]
+//! voids the end of such a sequence, [`Log::read_shard`] and [`Log::last_of`] serve what is not void, [`Log::save_vote`]
+//! and [`Log::vote`] keep a few bytes that no purge loses. Truncations and votes are entries like any other, of
+//! [`RESERVED_KINDS`], so [`Log::read`] and the replay give them too: [`Record::control`] tells them apart. The map from
+//! shard indexes to the log is in memory, 8 bytes an entry, rebuilt when the log is opened and cut by purges.
+//!
+//! It is *not* a state machine, and not a consensus protocol: it compares no terms, and an entry that overwrites another of
+//! its shard, or leaves a gap, is taken as it comes.
 //! It knows no async runtime; completions are called on its own threads or those of other callers, so they must be short
 //! and must not block.
 //!
@@ -21,6 +28,8 @@
 //!   offset, and changes nothing on disk. The last entries before a kill -9 are the limit of this: until a later frame
 //!   vouches for them, bit rot and a torn write look the same. A clean [`Log::close`] leaves a mark that vouches, and a file
 //!   beside the segments that says so too.
+//! * The last acknowledged vote of a shard is in a durable frame at all times: before a segment goes, its votes are
+//!   appended again.
 //! * A file is written over only when nobody reads it or holds a slice of it, and no power loss can bring back the name
 //!   that it had.
 //! * A failed sync is never retried; a failed write or sync poisons the log, except that a full disk is survived: the

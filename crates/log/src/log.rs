@@ -129,8 +129,9 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// An entry that cannot even be queued ([`Error::TooLong`], [`Error::ReservedKind`], [`Error::QueueFull`], [`Error::Poisoned`],
-    /// [`Error::Closed`]) is refused at once: `done` is called with the same error, by this thread, before it returns.
+    /// An entry that cannot even be queued ([`Error::TooLong`], [`Error::ReservedKind`], [`Error::QueueFull`],
+    /// [`Error::Poisoned`], [`Error::Closed`]) is refused at once: `done` is called with the same error, by this thread,
+    /// before it returns.
     pub fn append(&self, entry: Entry, done: Box<dyn FnOnce(Result<Ack>) + Send>) -> Result<u64> {
         self.queue(Group::new([entry], Done::Call(done)))
             .map(|range| range.start)
@@ -263,8 +264,12 @@ impl Log {
 
     /// Forgets every segment whose last index is at most `up_to`, and acknowledged, except the one that is being written:
     /// its file is removed, or kept for a later segment. The caller promises to open with at least `up_to` as `after` from
-    /// now on. A vote that would go is appended again first, so a purge that meets one fails as an append may, and
-    /// must not be called by a completion.
+    /// now on. Not to be called by a completion.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Disk`]; and what an append may fail with where a vote would go, which is appended again first. What was
+    /// not forgotten stays, and the purge can be tried again.
     pub fn purge(&self, up_to: u64) -> Result<()> {
         let _one_at_a_time = self.purging.lock();
         let Shared { disk, options, .. } = &*self.shared;

@@ -332,15 +332,11 @@ fn live(seed: u64, sync: SyncMode) -> u64 {
             model.step(&log, &mut random).unwrap();
         }
         model.check(&log, &mut random);
-        let survived = match random.below(3) {
-            0 => log.close(),
-            1 => Ok(drop(log)),
-            _ => {
-                disk = disk.crash_keeping(&mut |_, unsynced| random.below(unsynced + 1));
-                Ok(())
-            }
-        };
-        survived.unwrap();
+        match random.below(3) {
+            0 => log.close().unwrap(),
+            1 => drop(log),
+            _ => disk = disk.crash_keeping(&mut |_, unsynced| random.below(unsynced + 1)),
+        }
         let opened = open_after(&disk, options(sync), model.after).unwrap();
         let recovery = opened.1;
         log = opened.0;

@@ -333,3 +333,11 @@ fn segments_of_every_version_are_looked_over() {
         assert!(damaged > 50, "{damaged}");
     }
 }
+
+#[test]
+fn a_hole_within_the_checkpoint_is_damage_too() {
+    let (mut files, _) = written(true, false);
+    files.remove(1);
+    let found = agree(&files, 60);
+    assert_eq!(found.damages.len(), 1, "{found:?}");
+}
