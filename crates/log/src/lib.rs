@@ -4,7 +4,7 @@
 //! system with one vectored write, synced as the [`SyncMode`] asks, and completed in order, each step by one thread at a
 //! time while others are at the next: `jobs.rs` says by whom. There is no timer: whatever queued while the disk was busy
 //! is the next batch. [`Log::append_and_wait`] is for callers that wait anyway, [`Log::append_all`] for many entries. [`Log::open`]
-//! replays what is there, [`Log::read`] serves it again, [`Log::purge`] forgets whole segments that a checkpoint covers.
+//! replays what is there, [`Log::read`] serves it again, [`Log::purge`] lets whole segments go that a checkpoint covers.
 //!
 //! It is *not* a state machine, and not a consensus protocol: shard, its index, term and kind are carried, never looked at.
 //! It knows no async runtime; completions are called on its own threads or those of other callers, so they must be short
@@ -67,6 +67,7 @@ mod options;
 mod reader;
 mod recovery;
 mod repair;
+mod retention;
 mod segment;
 mod spares;
 mod state;
@@ -82,5 +83,6 @@ pub use observer::Observer;
 pub use options::{Options, SyncMethod, SyncMode};
 pub use recovery::Recovery;
 pub use repair::Cut;
+pub use retention::Hold;
 pub use segment::EMPTY_SEGMENT as EMPTY_SEGMENT_BYTES;
 pub use verify::{Damage, Survey, Torn, records, segments, size_bytes, verify};

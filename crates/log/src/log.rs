@@ -6,8 +6,7 @@ use crate::group::{Done, Group};
 use crate::jobs::THREADS;
 use crate::reader::{Reader, Step, record};
 use crate::recovery::{Opened, recover};
-use crate::segment::{Segment, path_of};
-use crate::spares::Spare;
+use crate::retention::Retention;
 use crate::state::{Shared, State};
 use crate::writer::Writer;
 use crate::{Entry, Error, Flaw, Options, Record, Recovery, ReplayError, Result};
@@ -20,10 +19,8 @@ use std::thread::{self, JoinHandle};
 
 /// An open write-ahead log. All methods take `&self` and may be called from any thread. Dropping it closes it.
 pub struct Log {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Held while segments are removed.
-    purging: Mutex<()>,
 }
 
 impl Log {
@@ -61,12 +58,12 @@ impl Log {
             writer: Mutex::new(Writer::new(&options, &opened)?),
             segments: Mutex::new(VecDeque::from(opened.segments)),
             spares: opened.spares,
+            retention: Retention::default(),
             options,
         });
         let log = Log {
             shared: shared.clone(),
             threads: Mutex::default(),
-            purging: Mutex::new(()),
         };
         for _ in 0..THREADS {
             let shared = shared.clone();
@@ -218,58 +215,6 @@ impl Log {
         self.shared
             .spares
             .wait(self.shared.options.prepared_segments);
-    }
-
-    /// Forgets every segment whose last index is at most `up_to`, except the one that is being written: its file is
-    /// removed, or kept for a later segment. The caller promises to open with at least `up_to` as `after` from now on.
-    pub fn purge(&self, up_to: u64) -> Result<()> {
-        let _one_at_a_time = self.purging.lock();
-        let Shared { disk, options, .. } = &*self.shared;
-        let mut removed = false;
-        let mut recycled = None;
-        loop {
-            let next = self.shared.segments.lock().get(1).map(|s| s.first);
-            let covered = next.is_some_and(|first| first <= up_to.saturating_add(1));
-            if covered || removed {
-                // A segment may only go when the removal of those before it, by an earlier purge perhaps, cannot be
-                // undone by a power loss: the log has no holes. And a file may only be written over when its old name
-                // cannot come back.
-                disk.sync_dir(&options.dir)?;
-                if let Some(spare) = recycled.take() {
-                    self.shared.spares.add(spare);
-                }
-            }
-            if !covered {
-                return Ok(());
-            }
-            let Some(mut oldest) = self.shared.segments.lock().pop_front() else {
-                return Ok(());
-            };
-            match self.forget(&mut oldest) {
-                Ok(spare) => recycled = spare,
-                Err(error) => {
-                    self.shared.segments.lock().push_front(oldest);
-                    return Err(error.into());
-                }
-            }
-            removed = true;
-        }
-    }
-
-    /// Takes the name of a segment away from its file; the file is a spare then, or gone.
-    fn forget(&self, segment: &mut Segment) -> longbow_disk::Result<Option<Spare>> {
-        let Shared { disk, options, .. } = &*self.shared;
-        let path = path_of(&options.dir, segment.first);
-        let bytes = disk.open(&path)?.len()?;
-        if !self.shared.can_recycle(segment, bytes) {
-            return disk.remove(&path).map(|()| None);
-        }
-        let spare = Spare {
-            path: self.shared.spares.new_path(options),
-            bytes,
-        };
-        disk.rename(&path, &spare.path)?;
-        Ok(Some(spare))
     }
 
     /// Reads acknowledged records from index `from` on, in order: as many as fit into `max_bytes` of payload, but at

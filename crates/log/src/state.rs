@@ -2,6 +2,7 @@
 
 use crate::gate::Gates;
 use crate::group::{Done, Group};
+use crate::retention::Retention;
 use crate::segment::Segment;
 use crate::spares::Spares;
 use crate::writer::Writer;
@@ -269,6 +270,7 @@ pub(crate) struct Shared {
     /// Never held together with `state`.
     pub(crate) segments: Mutex<VecDeque<Segment>>,
     pub(crate) spares: Spares,
+    pub(crate) retention: Retention,
 }
 
 impl Shared {

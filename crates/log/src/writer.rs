@@ -29,6 +29,8 @@ pub(crate) struct Writer {
     first: u64,
     /// The checksum of the last header.
     link: u32,
+    /// When the segment was begun, or opened again.
+    begun: Instant,
     /// Where the sound frames of the segment end, in bytes.
     end: u64,
     /// The length of the file, in bytes: what is written below it changes no metadata.
@@ -104,6 +106,7 @@ impl Writer {
             file,
             first,
             link: opened.link,
+            begun: Instant::now(),
             end,
             new_name: false,
             marked: opened.marked,
@@ -156,8 +159,10 @@ impl Writer {
     fn make_room(&mut self, shared: &Shared, first: u64, bytes: u64) -> longbow_disk::Result<()> {
         let Shared { disk, options, .. } = shared;
         let end = self.end + bytes;
+        let is_old =
+            !options.segment_age.is_zero() && self.begun.elapsed() >= options.segment_age;
         // A segment without an entry, with a mark perhaps, has the name that the next one would have.
-        if first == self.first || end <= options.segment_size {
+        if first == self.first || (end <= options.segment_size && !is_old) {
             let is_mapped = |map: &Bytes| map.len() as u64 >= end;
             if self.map.as_ref().is_some_and(|map| !is_mapped(map)) {
                 self.map_ahead(end);
@@ -178,6 +183,7 @@ impl Writer {
         self.users = begun.segment.users.clone();
         self.map_ahead(options.segment_size.max(EMPTY_SEGMENT + bytes));
         self.first = first;
+        self.begun = Instant::now();
         self.link = begun.link;
         self.end = EMPTY_SEGMENT;
         self.reserved = begun.bytes;
@@ -228,6 +234,7 @@ impl Writer {
         let mut segments = shared.segments.lock();
         if let Some(segment) = segments.back_mut() {
             for group in batch.iter() {
+                segment.last_us = group.timestamp_us;
                 for (pending, index) in group.entries.iter().zip(group.first..) {
                     segment.push(index, pending.bytes());
                 }
