@@ -21,6 +21,20 @@ const MAX_HOLDER: u64 = 1024;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealDisk;
 
+impl RealDisk {
+    /// Has the system drop a file from its memory, so that the next read is one of the disk. The file is synced first: what
+    /// is only in memory is not dropped. For measurements; where the system is not Linux, it is only synced.
+    pub fn forget(&self, path: &Path) -> Result<()> {
+        let file = fs::File::open(path).map_err(|e| Error::new(Operation::Open, path, e))?;
+        file.sync_data()
+            .map_err(|e| Error::new(Operation::Sync, path, e))?;
+        #[cfg(target_os = "linux")]
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)
+            .map_err(|e| Error::new(Operation::Read, path, e.into()))?;
+        Ok(())
+    }
+}
+
 /// An open file and the offset at which the next append begins.
 #[derive(Debug)]
 struct RealFile {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use longbow_index::HnswParams;
@@ -32,6 +33,8 @@ pub struct Dataset {
     view: ArcSwap<View>,
     indexes: ArcSwap<Vec<Arc<ColumnIndex>>>,
     params: HnswParams,
+    /// Whether what is applied is kept from readers.
+    replaying: AtomicBool,
 }
 
 /// The front of the write path.
@@ -95,12 +98,29 @@ impl Dataset {
             state: Mutex::new(State { ids, view }),
             indexes: ArcSwap::from_pointee(indexes),
             params,
+            replaying: AtomicBool::new(false),
         }
     }
 
-    /// Lets writes in behind what was replayed: they are checked against the schema as it is now.
+    /// From now on nothing that is applied is shown to readers, of which there are none while the log is replayed:
+    /// views that nobody takes would cost more than the rows.
+    pub(crate) fn begin_replay(&self) {
+        self.replaying.store(true, Ordering::Relaxed);
+    }
+
+    /// Index of the last applied entry, and the schema as of it, whether shown to readers or not.
+    pub(crate) fn applied(&self) -> (u64, Arc<DatasetSchema>) {
+        let view = &self.state.lock().view;
+        (view.index, Arc::clone(&view.schema))
+    }
+
+    /// Lets readers see what was replayed, and lets writes in behind it: they are checked against the schema as it is
+    /// now.
     pub(crate) fn open_intake(&self) {
-        self.intake.lock().schema = Arc::clone(&self.view.load().schema);
+        let view = self.state.lock().view.clone();
+        self.intake.lock().schema = Arc::clone(&view.schema);
+        self.view.store(Arc::new(view));
+        self.replaying.store(false, Ordering::Relaxed);
     }
 
     /// What a reader sees now.
@@ -268,7 +288,9 @@ impl Dataset {
             "entries are applied in the order of the log, each once"
         );
         view.index = index;
-        self.view.store(Arc::new(view.clone()));
+        if !self.replaying.load(Ordering::Relaxed) {
+            self.view.store(Arc::new(view.clone()));
+        }
     }
 }
 

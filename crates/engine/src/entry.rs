@@ -167,18 +167,17 @@ impl Op {
         }
     }
 
-    /// Reads an entry back. `schema_of` gives a dataset's schema as of this entry, or `None` for one that is gone;
-    /// a put into such a dataset decodes to `None`.
+    /// Reads an entry that was taken apart. `schema_of` gives a dataset's schema as of this entry, or `None` for one that
+    /// is gone; a put into such a dataset is `None`.
     ///
     /// # Errors
-    /// If the bytes are not an entry; never panics.
-    pub fn decode(
+    /// If the bytes are not those of a batch; never panics.
+    pub(crate) fn from_parts(
         index: u64,
-        kind: u8,
-        payload: Bytes,
+        parts: Parts,
         schema_of: impl FnOnce(u64) -> Option<Arc<DatasetSchema>>,
     ) -> Result<Option<Op>> {
-        Ok(match Parts::read(index, kind, payload)? {
+        Ok(match parts {
             Parts::Put {
                 dataset,
                 schema_version,
@@ -308,6 +307,15 @@ mod tests {
         ]
     }
 
+    fn decode(
+        index: u64,
+        kind: u8,
+        payload: Bytes,
+        schema_of: impl FnOnce(u64) -> Option<Arc<DatasetSchema>>,
+    ) -> Result<Option<Op>> {
+        Op::from_parts(index, Parts::read(index, kind, payload)?, schema_of)
+    }
+
     fn payload(op: &Op) -> (u8, Vec<u8>) {
         let (kind, parts) = op.encode().expect("small enough");
         (kind, parts.concat())
@@ -334,7 +342,7 @@ mod tests {
         let schema = DatasetSchema::new(&batch().schema(), 1).expect("a good schema");
         for op in ops() {
             let (kind, bytes) = payload(&op);
-            let read = Op::decode(1, kind, bytes.into(), |_| Some(Arc::clone(&schema)));
+            let read = decode(1, kind, bytes.into(), |_| Some(Arc::clone(&schema)));
             let read = read.expect("an entry").expect("the dataset is there");
             assert_eq!(payload(&read), payload(&op));
         }
@@ -344,7 +352,7 @@ mod tests {
     fn a_put_into_a_dataset_that_is_gone_is_nothing() {
         let (kind, payload) = payload(&ops()[0]);
         assert!(
-            Op::decode(1, kind, payload.into(), |_| None)
+            decode(1, kind, payload.into(), |_| None)
                 .expect("an entry")
                 .is_none()
         );
@@ -362,9 +370,9 @@ mod tests {
             let (kind, mut payload) = payload(&ops()[which]);
             let at = at.index(payload.len());
             payload[at] = value;
-            let _ = Op::decode(1, kind, payload.clone().into(), |_| Some(Arc::clone(&schema)));
+            let _ = decode(1, kind, payload.clone().into(), |_| Some(Arc::clone(&schema)));
             payload.truncate(cut.index(payload.len()));
-            let _ = Op::decode(1, kind, payload.into(), |_| Some(Arc::clone(&schema)));
+            let _ = decode(1, kind, payload.into(), |_| Some(Arc::clone(&schema)));
         }
 
         #[test]
@@ -373,7 +381,7 @@ mod tests {
             payload in prop::collection::vec(any::<u8>(), 0..200),
         ) {
             let schema = DatasetSchema::new(&batch().schema(), 1).expect("a good schema");
-            let _ = Op::decode(1, kind, payload.into(), |_| Some(Arc::clone(&schema)));
+            let _ = decode(1, kind, payload.into(), |_| Some(Arc::clone(&schema)));
         }
     }
 }

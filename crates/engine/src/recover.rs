@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use longbow_disk::Disk;
 use longbow_index::{Hnsw, HnswParams, VectorSource};
-use longbow_log::{Log, Record};
+use longbow_log::Log;
 use longbow_storage::{DatasetManifest, IdMap, Manifest, Segment, Tombstones};
 
-use crate::apply::{Committed, apply};
+use crate::apply::Committed;
 use crate::catalog::Catalog;
 use crate::checkpoint::{MANIFEST, covered, file_number, sweep_folder};
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::dead::DeadRows;
-use crate::entry::{Op, Small};
-use crate::error::{Class, Error, Result};
+use crate::error::{Error, Result};
 use crate::observer::LogMetrics;
 use crate::options::Options;
+use crate::replay::replaying;
 use crate::schema::{DatasetSchema, VectorColumn};
 use crate::shared::Shared;
 use crate::tail::Tail;
@@ -41,6 +41,8 @@ pub struct Recovered {
     pub rows: u64,
     /// Log entries applied after the checkpoint.
     pub replayed: u64,
+    /// Bytes of the log's files, all of which were read.
+    pub log_bytes: u64,
     /// Bytes of a torn tail that were cut from the log: writes that were never acknowledged.
     pub cut_bytes: u64,
     /// Graphs that could not be taken from the checkpoint and are built anew.
@@ -80,10 +82,13 @@ pub(crate) fn recover(
         observer: Arc::new(LogMetrics),
         ..longbow_log::Options::new(options.path.join("log"))
     };
-    let mut replayed = 0;
-    let (log, found) = Log::open(Arc::clone(&disk), log_options, after, &mut |record| {
-        replayed += u64::from(replay(&catalog, options.hnsw, record)?);
-        Ok(())
+    let ((log, found), replayed) = replaying(&catalog, options.hnsw, |replayer| {
+        Ok(Log::open_with(
+            Arc::clone(&disk),
+            log_options,
+            after,
+            replayer,
+        )?)
     })?;
     catalog
         .datasets()
@@ -99,6 +104,7 @@ pub(crate) fn recover(
     recovered.datasets = datasets.len();
     recovered.rows = datasets.iter().map(|dataset| dataset.view().live).sum();
     recovered.replayed = replayed;
+    recovered.log_bytes = found.bytes;
     recovered.cut_bytes = found.cut_bytes;
     recovered.took = started.elapsed();
     Ok((
@@ -289,45 +295,6 @@ impl VectorSource for PartVectors<'_> {
             .ok()
             .filter(|offset| *offset < run.len)?;
         vectors.row(run.start + offset)
-    }
-}
-
-/// Applies one record of the log if the checkpoint does not hold it already.
-fn replay(catalog: &Catalog, params: HnswParams, record: Record) -> Result<bool> {
-    let index = record.index;
-    let newer = |number: u64| {
-        catalog
-            .by_number(number)
-            .filter(|dataset| dataset.view().index < index)
-    };
-    let schema_of = |number: u64| newer(number).map(|dataset| Arc::clone(&dataset.view().schema));
-    let Some(op) = Op::decode(index, record.kind, record.payload, schema_of)? else {
-        return Ok(false);
-    };
-    let wanted = match &op {
-        Op::Put { .. } => true,
-        Op::DeleteRows { dataset, .. } => newer(*dataset).is_some(),
-        Op::Small(Small::DeleteIds { dataset, .. } | Small::Schema { dataset, .. }) => {
-            newer(*dataset).is_some()
-        }
-        Op::Small(Small::CreateDataset { dataset, .. }) => {
-            let wanted = index > catalog.index();
-            if wanted {
-                let mut next = catalog.ordering.lock();
-                *next = (*next).max(dataset + 1);
-            }
-            wanted
-        }
-        Op::Small(_) => index > catalog.index(),
-    };
-    if !wanted {
-        return Ok(false);
-    }
-    match apply(catalog, params, index, op) {
-        Ok(_) => Ok(true),
-        // It was refused in its time as well, and changed nothing.
-        Err(error) if error.class() == Class::NotFound => Ok(true),
-        Err(error) => Err(error),
     }
 }
 

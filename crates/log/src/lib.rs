@@ -52,6 +52,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ahead;
+mod buffers;
 mod claim;
 mod damage;
 mod entry;
@@ -64,15 +66,18 @@ mod jobs;
 mod log;
 mod observer;
 mod options;
+mod pace;
 mod reader;
 mod recovery;
 mod repair;
+mod replay;
 mod retention;
 mod segment;
 mod spares;
 mod state;
 mod syncer;
 mod verify;
+mod walk;
 mod writer;
 
 pub use entry::{Ack, Entry, MAX_ENTRY_BYTES, Record};
@@ -83,6 +88,7 @@ pub use observer::Observer;
 pub use options::{Options, SyncMethod, SyncMode};
 pub use recovery::Recovery;
 pub use repair::Cut;
+pub use replay::Replay;
 pub use retention::Hold;
 pub use segment::EMPTY_SEGMENT as EMPTY_SEGMENT_BYTES;
 pub use verify::{Damage, Survey, Torn, records, segments, size_bytes, verify};

@@ -6,6 +6,7 @@ use crate::group::{Done, Group};
 use crate::jobs::THREADS;
 use crate::reader::{Reader, Step, record};
 use crate::recovery::{Opened, recover};
+use crate::replay::{Each, Replay};
 use crate::retention::Retention;
 use crate::state::{Shared, State};
 use crate::writer::Writer;
@@ -42,12 +43,26 @@ impl Log {
         after: u64,
         replay: &mut dyn FnMut(Record) -> std::result::Result<(), ReplayError>,
     ) -> Result<(Log, Recovery)> {
-        let opened = recover(&*disk, &options, after, replay)?;
-        let recovery = opened.recovery.clone();
-        Ok((Log::start(disk, options, opened)?, recovery))
+        Log::open_with(disk, options, after, &mut Each(replay))
     }
 
-    fn start(disk: Arc<dyn Disk>, options: Options, opened: Opened) -> Result<Log> {
+    /// [`Log::open`] for whoever does not do all at once what it is handed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Log::open`]; and what the replay answers.
+    pub fn open_with(
+        disk: Arc<dyn Disk>,
+        options: Options,
+        after: u64,
+        replay: &mut dyn Replay,
+    ) -> Result<(Log, Recovery)> {
+        let opened = recover(&*disk, &options, after, replay)?;
+        let recovery = opened.recovery.clone();
+        Ok((Log::start(disk, options, opened, after)?, recovery))
+    }
+
+    fn start(disk: Arc<dyn Disk>, options: Options, opened: Opened, after: u64) -> Result<Log> {
         let last = opened.recovery.last_index;
         let shared = Arc::new(Shared {
             disk,
@@ -58,7 +73,7 @@ impl Log {
             writer: Mutex::new(Writer::new(&options, &opened)?),
             segments: Mutex::new(VecDeque::from(opened.segments)),
             spares: opened.spares,
-            retention: Retention::default(),
+            retention: Retention::covering(after),
             options,
         });
         let log = Log {

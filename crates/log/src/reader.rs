@@ -1,6 +1,7 @@
 //! Walking over the frames of one segment.
 
-use crate::frame::{ALIGNMENT, Format, Header};
+use crate::buffers::Buffers;
+use crate::frame::{ALIGNMENT, Format, HEADER_BYTES, Header};
 use crate::segment::{EMPTY_SEGMENT, SegmentHeader, check_header, path_of};
 use crate::{Error, Flaw, Record, Result};
 use bytes::Bytes;
@@ -10,6 +11,10 @@ use std::sync::Arc;
 
 /// How much is read at once, in bytes.
 const WINDOW: u64 = 1 << 20;
+
+/// What is no shorter is read by itself, with the header behind it: what else a window would hold of the next frame would
+/// only be read twice.
+const LARGE: u64 = WINDOW / 4;
 
 /// What is found at the reader's place.
 pub(crate) enum Step {
@@ -34,6 +39,8 @@ pub(crate) struct Reader {
     pub(crate) link: Option<u32>,
     /// Held so that the file is not written over meanwhile.
     pub(crate) user: Option<Arc<()>>,
+    /// Where the window's buffers come from.
+    pub(crate) buffers: Arc<Buffers>,
     window: Bytes,
     window_at: u64,
 }
@@ -52,6 +59,7 @@ impl Reader {
             format: Format::One,
             link: None,
             user: None,
+            buffers: Arc::default(),
             window: Bytes::new(),
             window_at: 0,
         })
@@ -63,11 +71,15 @@ impl Reader {
         let held = self.window_at..=self.window_at + self.window.len() as u64;
         if !(held.contains(&offset) && held.contains(&(offset + len))) {
             // Bounded by the length of the file, which `end` never exceeds.
-            let wanted = len.max(WINDOW).min(self.end - offset);
-            let mut buffer = vec![0; wanted as usize];
-            let found = self.file.read_at(offset, &mut buffer)?;
-            buffer.truncate(found);
-            self.window = Bytes::from(buffer);
+            let wanted = match len {
+                LARGE.. => len + HEADER_BYTES as u64,
+                _ => WINDOW,
+            };
+            let wanted = wanted.min(self.end - offset) as usize;
+            // Given back before another is taken.
+            self.window = Bytes::new();
+            let read = |buffer: &mut [u8]| self.file.read_at(offset, buffer);
+            self.window = self.buffers.fill(wanted, read)?;
             self.window_at = offset;
         }
         let start = (offset - self.window_at) as usize;

@@ -1,13 +1,18 @@
 //! Opening a log: reading what is there, cutting a torn tail, going on behind it.
 
+use crate::ahead::{Ahead, read_ahead};
 use crate::claim;
 use crate::damage::Break;
 use crate::frame::Format;
-use crate::reader::{Reader, Step, record};
+use crate::pace::Pace;
+use crate::reader::record;
 use crate::segment::{Segment, SegmentHeader, parse_name, parse_spare_name, path_of};
 use crate::spares::{Spares, begin_segment};
-use crate::{Error, Flaw, Options, Record, ReplayError, Result};
+use crate::verify::size_bytes;
+use crate::walk::{Walked, walk};
+use crate::{Error, Flaw, Options, Replay, Result};
 use longbow_disk::{Disk, File};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,10 +29,9 @@ pub struct Recovery {
     pub cut_bytes: u64,
     /// Where the torn tail began: file and offset in bytes.
     pub cut_at: Option<(PathBuf, u64)>,
+    /// How many bytes the segment files have, all of which were read.
+    pub bytes: u64,
 }
-
-/// The caller's replay.
-pub(crate) type Replay<'a> = dyn FnMut(Record) -> std::result::Result<(), ReplayError> + 'a;
 
 /// An opened log, before its threads are started. The last segment is the one to append to.
 pub(crate) struct Opened {
@@ -43,11 +47,12 @@ pub(crate) struct Opened {
 }
 
 /// The walk over all segments.
-struct Scan<'a, 'b> {
+struct Scan<'a> {
     disk: &'a dyn Disk,
     options: &'a Options,
     after: u64,
-    replay: &'a mut Replay<'b>,
+    replay: &'a mut dyn Replay,
+    pace: Pace,
     segments: Vec<Segment>,
     /// The index that should come next.
     next: u64,
@@ -62,53 +67,56 @@ struct Scan<'a, 'b> {
     link: Option<u32>,
 }
 
-impl Scan<'_, '_> {
-    /// Reads one segment, behind which the segment begins that has `follows` as its first index; answers where it
+impl Scan<'_> {
+    /// Reads the next segment, behind which the segment begins that has `follows` as its first index; answers where it
     /// breaks, if it does.
-    fn segment(&mut self, first: u64, follows: Option<u64>) -> Result<Option<(u64, Flaw)>> {
-        let mut reader = Reader::open(self.disk, &self.options.dir, first)?;
+    fn segment(
+        &mut self,
+        ahead: &mut Ahead<'_, '_>,
+        first: u64,
+        follows: Option<u64>,
+    ) -> Result<Option<(u64, Flaw)>> {
+        let mut steps = ahead.segment()?;
         if first != self.next {
             return Ok(Some((0, Flaw::SegmentBegins { found: first })));
         }
-        let header = match reader.enter(first)? {
+        let header = match steps.enter()? {
             Ok(header) if self.continues(&header) => header,
             Ok(_) => return Ok(Some((0, Flaw::Chain))),
             Err(flaw) => return Ok(Some((0, flaw))),
         };
         self.link = header.link;
-        self.segments.push(Segment::new(first, &header));
-        loop {
-            let offset = reader.offset;
-            match reader.step()? {
-                // Behind the last frame of a segment there may be zeros, or what earlier lives of the file left. That no
-                // frame was lost there is checked where the next segment names the last one.
-                Step::End | Step::Bad(_) if follows == Some(self.next) => return Ok(None),
-                Step::End => return self.check_end(&mut reader),
-                Step::Bad(flaw) => return Ok(Some((offset, flaw))),
-                Step::Frame { header, payload } => {
-                    let expected = if header.mark {
-                        self.next - 1
-                    } else {
-                        self.next
-                    };
-                    if header.index != expected {
-                        let found = header.index;
-                        return Ok(Some((offset, Flaw::Index { found })));
-                    }
-                    if let Some(segment) = self.segments.last_mut() {
-                        segment.push(self.next, reader.offset - offset);
-                    }
-                    self.claimed = self.claimed.max(header.durable);
-                    self.marked = header.mark;
-                    self.link = reader.link;
-                    if !header.mark {
-                        self.next += 1;
-                        self.last_timestamp = self.last_timestamp.max(header.timestamp_us);
-                        self.hand_over(record(&header, payload))?;
-                    }
-                }
+        let mut segment = Segment::new(first, &header);
+        let mut next = self.next;
+        let flaw = walk(&mut steps, &mut next, follows, &mut |walked| {
+            segment.last_us = segment.last_us.max(walked.header.timestamp_us);
+            segment.push(
+                walked.header.index + u64::from(walked.header.mark),
+                walked.end - walked.offset,
+            );
+            self.frame(walked)
+        });
+        self.pace.skip(header.begin + (steps.bytes - segment.end));
+        self.segments.push(segment);
+        Ok(flaw?.map(|flaw| (steps.offset, flaw)))
+    }
+
+    /// Takes note of a frame, and hands its record over.
+    fn frame(&mut self, walked: Walked) -> Result<ControlFlow<()>> {
+        let header = &walked.header;
+        self.claimed = self.claimed.max(header.durable);
+        self.marked = header.mark;
+        self.link = walked.link;
+        self.pace.frame(walked.end - walked.offset, header.mark);
+        if !header.mark {
+            self.next = header.index + 1;
+            self.last_timestamp = self.last_timestamp.max(header.timestamp_us);
+            if header.index > self.after {
+                self.replayed += 1;
+                self.replay.record(record(header, walked.payload))?;
             }
         }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Whether a segment names the last frame that was read; one that cannot know it does not.
@@ -119,29 +127,10 @@ impl Scan<'_, '_> {
         }
     }
 
-    /// Looks for frames behind the zeros that end the log: they are from writes that a power loss tore, or the zeros are
-    /// damage.
-    fn check_end(&self, reader: &mut Reader) -> Result<Option<(u64, Flaw)>> {
-        let offset = reader.offset;
-        Ok(reader.highest_claim()?.map(|_| (offset, Flaw::Header)))
-    }
-
-    fn hand_over(&mut self, record: Record) -> Result<()> {
-        let index = record.index;
-        if index <= self.after {
-            return Ok(());
-        }
-        self.replayed += 1;
-        (self.replay)(record).map_err(|cause| {
-            let cause = Arc::from(cause);
-            Error::Replay { index, cause }
-        })
-    }
-
-    fn all(&mut self, firsts: &[u64]) -> Result<Option<Break>> {
+    fn all(&mut self, firsts: &[u64], ahead: &mut Ahead<'_, '_>) -> Result<Option<Break>> {
         for (position, first) in firsts.iter().enumerate() {
             let follows = firsts.get(position + 1).copied();
-            if let Some((offset, flaw)) = self.segment(*first, follows)? {
+            if let Some((offset, flaw)) = self.segment(ahead, *first, follows)? {
                 return Ok(Some(Break {
                     file: path_of(&self.options.dir, *first),
                     offset,
@@ -165,6 +154,18 @@ impl Scan<'_, '_> {
             claimed: self.promised,
             position: firsts.len().saturating_sub(1),
         }))
+    }
+
+    /// Cuts the log where it breaks, unless that is damage; answers how many bytes that were.
+    fn cut(&mut self, broken: &Break, firsts: &[u64]) -> Result<u64> {
+        broken.refuse_damage(self.disk, self.options, firsts)?;
+        let cut_bytes = broken.cut(self.disk, self.options, firsts, &self.segments)?;
+        tracing::warn!(
+            file = %broken.file.display(), offset = broken.offset, index = broken.expected,
+            cut_bytes, flaw = %broken.flaw, "cut the torn tail of the log"
+        );
+        self.marked = false;
+        Ok(cut_bytes)
     }
 
     /// Makes every record durable that may not be: those of a process that was killed are perhaps only in memory.
@@ -233,7 +234,7 @@ pub(crate) fn recover(
     disk: &dyn Disk,
     options: &Options,
     after: u64,
-    replay: &mut Replay<'_>,
+    replay: &mut dyn Replay,
 ) -> Result<Opened> {
     disk.create_dir_all(&options.dir)?;
     let names = disk.list(&options.dir)?;
@@ -243,11 +244,13 @@ pub(crate) fn recover(
     if first > behind {
         return Err(Error::Missing { after, first });
     }
+    let bytes = size_bytes(disk, &options.dir)?;
     let mut scan = Scan {
         disk,
         options,
         after,
         replay,
+        pace: Pace::begin(bytes),
         segments: Vec::new(),
         next: first,
         claimed: 0,
@@ -259,15 +262,14 @@ pub(crate) fn recover(
     };
     let mut forgotten = Vec::new();
     let mut cut_bytes = 0;
-    let broken = scan.all(&firsts)?;
+    let broken = read_ahead(disk, &options.dir, &firsts, |ahead| {
+        scan.all(&firsts, ahead)
+    })?;
+    // Before anything is changed.
+    scan.replay.finish()?;
+    scan.pace.end();
     if let Some(broken) = &broken {
-        broken.refuse_damage(disk, options, &firsts)?;
-        cut_bytes = broken.cut(disk, options, &firsts, &scan.segments)?;
-        tracing::warn!(
-            file = %broken.file.display(), offset = broken.offset, index = broken.expected,
-            cut_bytes, flaw = %broken.flaw, "cut the torn tail of the log"
-        );
-        scan.marked = false;
+        cut_bytes = scan.cut(broken, &firsts)?;
     }
     if scan.next <= after {
         // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.
@@ -288,6 +290,7 @@ pub(crate) fn recover(
             replayed: scan.replayed,
             cut_bytes,
             cut_at: broken.map(|b| (b.file, b.offset)),
+            bytes,
         },
         segments: scan.segments,
         file,

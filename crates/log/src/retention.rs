@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Who still needs which records.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Retention {
     /// The highest index that a purge was asked for. Held while segments are removed.
     covered: Mutex<u64>,
@@ -49,6 +49,14 @@ impl Drop for Hold {
 }
 
 impl Retention {
+    /// A checkpoint has everything up to this index.
+    pub(crate) fn covering(after: u64) -> Retention {
+        Retention {
+            covered: Mutex::new(after),
+            holds: Arc::default(),
+        }
+    }
+
     /// The first index that anybody holds.
     fn first_held(&self) -> u64 {
         let holds = self.holds.lock();

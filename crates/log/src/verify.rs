@@ -1,8 +1,10 @@
 //! Looking over a log that nobody has open: all of its damage, not only the first. Nothing is changed.
 
+use crate::ahead::{Ahead, Steps, read_ahead};
 use crate::frame::Format;
-use crate::reader::{Reader, Step, highest_claim_despite, record};
+use crate::reader::{highest_claim_despite, record};
 use crate::segment::{SegmentHeader, parse_name, path_of};
+use crate::walk::walk;
 use crate::{Error, Flaw, Record, Result, claim};
 use longbow_disk::Disk;
 use std::ops::ControlFlow;
@@ -191,13 +193,25 @@ impl<'a> Walk<'a> {
         from: u64,
         each: &mut dyn FnMut(Record) -> ControlFlow<()>,
     ) -> Result<()> {
+        read_ahead(self.disk, self.dir, firsts, |ahead| {
+            self.all_of(ahead, firsts, from, each)
+        })
+    }
+
+    fn all_of(
+        &mut self,
+        ahead: &mut Ahead<'_, '_>,
+        firsts: &[u64],
+        from: u64,
+        each: &mut dyn FnMut(Record) -> ControlFlow<()>,
+    ) -> Result<()> {
         let mut whole = true;
         for (position, first) in firsts.iter().enumerate() {
             let before = self.found.last();
             whole &= before.is_none_or(|before| before.next == *first);
             let mut ended = ControlFlow::Continue(());
             let follows = firsts.get(position + 1).copied();
-            let found = self.segment(*first, follows, &mut |record| {
+            let found = self.segment(ahead.segment(), *first, follows, &mut |record| {
                 if whole && record.index >= from {
                     ended = each(record);
                 }
@@ -216,6 +230,7 @@ impl<'a> Walk<'a> {
     /// Reads one segment up to its end or its first break, and looks behind the break for what vouches for it.
     fn segment(
         &mut self,
+        steps: Result<Steps<'_>>,
         first: u64,
         follows: Option<u64>,
         each: &mut dyn FnMut(Record) -> ControlFlow<()>,
@@ -231,23 +246,16 @@ impl<'a> Walk<'a> {
             link: None,
         };
         let mut told = 0;
-        let broken = Reader::open(self.disk, self.dir, first).and_then(|mut reader| {
-            found.bytes = reader.end;
-            let flaw = self.frames(&mut reader, &mut found, follows, &mut told, each);
-            let claim = match flaw {
-                Ok(Some(_)) if reader.offset > 0 => reader.highest_claim().map(Some),
-                Ok(Some(flaw)) => highest_claim_despite(flaw, &mut reader, first).map(Some),
-                _ => Ok(None),
-            };
-            let place = reader.offset;
-            found.end = place;
-            match (flaw, claim) {
-                (Ok(None), _) => Ok(None),
-                (Ok(Some(flaw)), Ok(claim)) => {
-                    found.claimed = found.claimed.max(claim.flatten().unwrap_or(0));
-                    Ok(Some((place, Problem::Flaw(flaw))))
+        let broken = steps.and_then(|mut steps| {
+            found.bytes = steps.bytes;
+            let flaw = self.frames(&mut steps, &mut found, follows, &mut told, each);
+            found.end = steps.offset;
+            match flaw.and_then(|flaw| Ok((flaw, behind(flaw, &steps, first)?))) {
+                Ok((flaw, claim)) => {
+                    found.claimed = found.claimed.max(claim.unwrap_or(0));
+                    Ok(flaw.map(|flaw| (found.end, Problem::Flaw(flaw))))
                 }
-                (Err(error), _) | (_, Err(error)) => Ok(Some((place, unreadable(error)?))),
+                Err(error) => Ok(Some((found.end, unreadable(error)?))),
             }
         });
         found.broken = match broken {
@@ -258,47 +266,37 @@ impl<'a> Walk<'a> {
         Ok(found)
     }
 
-    /// Walks over the sound frames; answers what is wrong at the reader's place, if anything is.
+    /// Walks over the sound frames; answers what is wrong at the place of `steps`, if anything is.
     fn frames(
         &mut self,
-        reader: &mut Reader,
+        steps: &mut Steps<'_>,
         found: &mut Found,
         follows: Option<u64>,
         told: &mut u64,
         each: &mut dyn FnMut(Record) -> ControlFlow<()>,
     ) -> Result<Option<Flaw>> {
-        let header = match reader.enter(found.first)? {
+        let header = match steps.enter()? {
             Ok(header) => header,
             Err(flaw) => return Ok(Some(flaw)),
         };
         found.misplaced = !self.continues(found.first, &header);
         found.link = header.link;
-        loop {
-            let offset = reader.offset;
-            (self.progress)(offset - *told);
-            *told = offset;
-            let (header, payload) = match reader.step()? {
-                // What lies there is from earlier lives of the file, if from anything.
-                Step::End | Step::Bad(_) if follows == Some(found.next) => return Ok(None),
-                Step::End => return Ok(reader.highest_claim()?.map(|_| Flaw::Header)),
-                Step::Bad(flaw) => return Ok(Some(flaw)),
-                Step::Frame { header, payload } => (header, payload),
-            };
-            let mark = u64::from(header.mark);
-            if header.index != found.next.saturating_sub(mark) {
-                reader.offset = offset;
-                let found = header.index;
-                return Ok(Some(Flaw::Index { found }));
+        let Found {
+            next,
+            claimed,
+            link,
+            ..
+        } = found;
+        walk(steps, next, follows, &mut |walked| {
+            (self.progress)(walked.end - *told);
+            *told = walked.end;
+            *claimed = walked.header.durable.max(*claimed);
+            *link = walked.link;
+            match walked.header.mark {
+                true => Ok(ControlFlow::Continue(())),
+                false => Ok(each(record(&walked.header, walked.payload))),
             }
-            found.claimed = found.claimed.max(header.durable);
-            found.link = reader.link;
-            if !header.mark {
-                found.next += 1;
-                if each(record(&header, payload)).is_break() {
-                    return Ok(None);
-                }
-            }
-        }
+        })
     }
 
     /// Whether a segment names the last frame of the one before it, as far as both are known.
@@ -308,6 +306,18 @@ impl<'a> Walk<'a> {
         });
         let link = before.and_then(|before| before.link);
         link.is_none_or(|link| link == header.previous)
+    }
+}
+
+/// The highest index that a header from a flaw on says was durable.
+fn behind(flaw: Option<Flaw>, steps: &Steps<'_>, first: u64) -> Result<Option<u64>> {
+    let Some(flaw) = flaw else {
+        return Ok(None);
+    };
+    let mut reader = steps.reader()?;
+    match steps.offset {
+        0 => highest_claim_despite(flaw, &mut reader, first),
+        _ => reader.highest_claim(),
     }
 }
 

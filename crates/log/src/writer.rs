@@ -159,8 +159,7 @@ impl Writer {
     fn make_room(&mut self, shared: &Shared, first: u64, bytes: u64) -> longbow_disk::Result<()> {
         let Shared { disk, options, .. } = shared;
         let end = self.end + bytes;
-        let is_old =
-            !options.segment_age.is_zero() && self.begun.elapsed() >= options.segment_age;
+        let is_old = !options.segment_age.is_zero() && self.begun.elapsed() >= options.segment_age;
         // A segment without an entry, with a mark perhaps, has the name that the next one would have.
         if first == self.first || (end <= options.segment_size && !is_old) {
             let is_mapped = |map: &Bytes| map.len() as u64 >= end;

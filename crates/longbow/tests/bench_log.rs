@@ -161,6 +161,32 @@ fn the_four_commands_print_tables() {
 }
 
 #[test]
+fn a_log_is_read_again_beside_its_files() {
+    let dir = folder();
+    let (code, stdout, stderr) = longbow(&format!(
+        "bench log recovery --entries 3000 --repeat 1 --segment-size 256KiB --json - --dir {}",
+        dir.path().display()
+    ));
+    assert_eq!(code, 0, "{stderr}");
+    let report: Value = serde_json::from_str(&stdout).expect("JSON");
+    let rows = report["recovery"].as_array().expect("a list");
+    let whats: Vec<&str> = rows.iter().filter_map(|row| row["what"].as_str()).collect();
+    assert_eq!(whats, ["read warm", "open warm", "read cold", "open cold"]);
+    for row in rows {
+        // Seconds are told to the millisecond.
+        let seconds = number(row, "bytes") / 1e6 / number(row, "mb_per_s");
+        assert!((seconds - number(row, "seconds")).abs() < 0.001, "{row}");
+        assert!(number(row, "ratio_to_raw_read") > 0.0, "{row}");
+    }
+    let (code, stdout, _) = longbow(&format!(
+        "bench log recovery --quick --entries 300 --segment-size 256KiB --dir {}",
+        dir.path().display()
+    ));
+    assert!(code == 0 && stdout.contains("open cold"), "{stdout}");
+    assert_eq!(names(dir.path()), [""; 0]);
+}
+
+#[test]
 fn json_goes_to_a_file_beside_the_table() {
     let dir = folder();
     let file = dir.path().join("report.json");

@@ -60,7 +60,7 @@ fn written() -> Files {
     files_below(&disk, Path::new(DATA))
 }
 
-fn files_below(disk: &MemoryDisk, folder: &Path) -> Files {
+pub fn files_below(disk: &MemoryDisk, folder: &Path) -> Files {
     let mut files = Files::new();
     for name in disk.list(folder).expect("a folder") {
         let path = folder.join(name);

@@ -13,4 +13,5 @@ mod property;
 mod random;
 mod readers;
 mod repair;
+mod replay;
 mod rows;

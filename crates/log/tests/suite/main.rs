@@ -1,5 +1,6 @@
 //! The tests of the log, from outside.
 
+mod ahead;
 mod common;
 mod faults;
 mod golden;

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use longbow_disk::{Disk, RealDisk};
-use longbow_log::{Entry, Log, Options};
+use longbow_log::{Entry, Log, Options, frame_bytes};
 
 use super::case::{Amount, Case, Keeping, Syncing};
 use super::error::Error;
@@ -16,6 +16,7 @@ use super::lens::Lens;
 use super::load::{Load, Payloads, noise};
 use super::meter::Meter;
 use super::raw::{RawFile, RawRow};
+use super::recovery::{RecoveryRow, measure_recovery};
 use super::report::{Round, Row};
 use super::stages::{StageRow, measure_stages};
 
@@ -141,6 +142,30 @@ impl Bench {
         let payloads = payloads(&mut self.payloads, entry_bytes);
         let rows = measure_stages(&running.log, payloads, entries)?;
         running.check()?;
+        Ok(rows)
+    }
+
+    /// How fast a log of so many entries is read again.
+    pub fn recovery(
+        &mut self,
+        segment_size: u64,
+        entry_bytes: u64,
+        entries: u64,
+    ) -> Result<Vec<RecoveryRow>, Error> {
+        let needed = entries.saturating_mul(frame_bytes(entry_bytes)) + 2 * segment_size;
+        let free = self.free_space()?;
+        if free < needed {
+            let folder = self.folder.path.clone();
+            return Err(Error::Space {
+                folder,
+                free,
+                needed,
+            });
+        }
+        let dir = self.folder.path.join("recovery");
+        let payloads = payloads(&mut self.payloads, entry_bytes);
+        let rows = measure_recovery(&dir, segment_size, payloads, entries, self.rounds.repeat)?;
+        RealDisk.remove_dir_all(&dir)?;
         Ok(rows)
     }
 

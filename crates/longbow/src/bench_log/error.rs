@@ -24,6 +24,14 @@ pub enum Error {
         /// Bytes it takes.
         needed: u64,
     },
+    /// A log did not hold what was written.
+    #[error("the log was written with {written} entries and read with {seen}")]
+    Recovered {
+        /// Entries that were handed out.
+        seen: u64,
+        /// Entries that were acknowledged.
+        written: u64,
+    },
     /// The system gave no thread.
     #[error("cannot start thread {number} of the callers: {cause}; lower --callers")]
     Thread {

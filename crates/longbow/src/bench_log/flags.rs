@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use longbow_log::SyncMode;
+use longbow_log::{SyncMode, frame_bytes};
 use longbow_types::{Kind, Value};
 
 use super::bench::Rounds;
@@ -13,6 +13,12 @@ use super::plan::{Axes, What};
 
 /// A quick run skips what it has not begun by then, so that it ends within 60 seconds.
 const QUICK_BUDGET: Duration = Duration::from_secs(50);
+
+/// Payload of an entry by default.
+const ENTRY_BYTES: u64 = 1024;
+
+/// What the log that is read again takes by default.
+const RECOVERED_BYTES: u64 = 2 << 30;
 
 /// What a command line asks for.
 #[derive(Debug, Clone)]
@@ -37,7 +43,7 @@ impl Settings {
     /// What is measured.
     pub fn cases(&self) -> Vec<Case> {
         match self.what {
-            What::Stages => Vec::new(),
+            What::Stages | What::Recovery => Vec::new(),
             What::Report => self.axes.report(),
             what => self.axes.product(what),
         }
@@ -70,6 +76,7 @@ fn about(what: What) -> &'static str {
         What::Latency => "One caller that waits for each of, by default, 1,000 entries",
         What::Concurrent => "Many callers at once, by default 10 with 1,000 entries each",
         What::Stages => "Where the time of one write goes, over, by default, 1,000 entries",
+        What::Recovery => "How fast a log, by default of 2 GiB, is read again when it is opened",
         What::Report => {
             "All of it: the matrix of callers, batches and modes, and one thing varied at a time"
         }
@@ -89,10 +96,18 @@ fn help(what: What, text: &str, of_report: &str, of_others: &str) -> String {
 fn flags(what: What) -> Vec<Arg> {
     let mut flags = flags_of_all(what);
     if what != What::Report {
-        let text = "Entries from each caller".to_owned();
+        let text = match what {
+            What::Recovery => "Entries in the log [default: 2 GiB of them]",
+            _ => "Entries from each caller",
+        };
+        let text = text.to_owned();
         flags.push(one("entries", "N", text).value_parser(int(1, 1_000_000_000)));
     }
-    if what != What::Stages {
+    if what == What::Recovery {
+        let text = "Rounds, of which the median is told [default: 3]".to_owned();
+        flags.retain(|flag| flag.get_id() != "sync");
+        flags.push(one("repeat", "R", text).value_parser(int(1, 1000)));
+    } else if what != What::Stages {
         flags.extend(flags_of_loads(what));
     }
     flags
@@ -265,7 +280,7 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
         Amount::Entries(_) => Duration::from_secs(if quick { 1 } else { 2 }),
     };
     let repeat = match (what, quick) {
-        (What::Report, _) => 3,
+        (What::Report | What::Recovery, _) => 3,
         _ => 1,
     };
     let settings = Settings {
@@ -340,7 +355,7 @@ fn axes(what: What, quick: bool, matches: &ArgMatches) -> Result<Axes, String> {
         segment_sizes: list(matches, "segment-size", &sizes),
         lingers: list(matches, "linger", &lingers),
         rates,
-        entry_bytes: given(matches, "entry-bytes").unwrap_or(1024),
+        entry_bytes: given(matches, "entry-bytes").unwrap_or(ENTRY_BYTES),
         amount: amount(what, quick, matches)?,
     })
 }
@@ -351,6 +366,10 @@ fn amount(what: What, quick: bool, matches: &ArgMatches) -> Result<Amount, Strin
     let whole: u64 = match what {
         What::Throughput => 10_000,
         What::Latency | What::Concurrent | What::Stages => 1000,
+        What::Recovery => {
+            let entry_bytes = given(matches, "entry-bytes").unwrap_or(ENTRY_BYTES);
+            (RECOVERED_BYTES / frame_bytes(entry_bytes)).max(10)
+        }
         What::Report => {
             let default = if quick { 0.15 } else { 3.0 };
             return Ok(time(given(matches, "seconds").unwrap_or(default)));

@@ -16,6 +16,7 @@ mod load;
 mod meter;
 mod plan;
 mod raw;
+mod recovery;
 mod report;
 mod stages;
 mod stats;
@@ -60,7 +61,11 @@ fn measure(settings: &Settings) -> Result<Report, Error> {
     let mut bench = Bench::new(&settings.dir, largest, settings.rounds)?;
     let machine = Machine::probe(bench.free_space()?);
     let mut raw = Vec::new();
-    for batch in &axes.batch {
+    let batches = match settings.what {
+        What::Recovery => &[][..],
+        _ => &axes.batch,
+    };
+    for batch in batches {
         let bytes = batch * frame_bytes(axes.entry_bytes);
         for sync in axes
             .syncs
@@ -91,6 +96,10 @@ fn measure(settings: &Settings) -> Result<Report, Error> {
         Some((keeping, entries)) => stages = bench.stages(keeping, axes.entry_bytes, entries)?,
         None => {}
     }
+    let mut recovery = Vec::new();
+    if let (What::Recovery, Amount::Entries(entries)) = (settings.what, axes.amount) {
+        recovery = bench.recovery(axes.segment_sizes[0], axes.entry_bytes, entries)?;
+    }
     bench.close()?;
     Ok(Report {
         longbow: env!("CARGO_PKG_VERSION"),
@@ -99,6 +108,7 @@ fn measure(settings: &Settings) -> Result<Report, Error> {
         raw,
         rows,
         stages,
+        recovery,
         skipped,
         seconds: report::rounded(began.elapsed().as_secs_f64()),
     })

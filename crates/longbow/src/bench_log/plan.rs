@@ -15,17 +15,20 @@ pub enum What {
     Concurrent,
     /// Where the time of one write goes.
     Stages,
+    /// How fast a log is read again.
+    Recovery,
     /// All of it.
     Report,
 }
 
 impl What {
     /// All of them.
-    pub const ALL: [What; 5] = [
+    pub const ALL: [What; 6] = [
         What::Throughput,
         What::Latency,
         What::Concurrent,
         What::Stages,
+        What::Recovery,
         What::Report,
     ];
 
@@ -36,6 +39,7 @@ impl What {
             What::Latency => "latency",
             What::Concurrent => "concurrent",
             What::Stages => "stages",
+            What::Recovery => "recovery",
             What::Report => "report",
         }
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::case::{Case, Mode};
 use super::meter::Span;
 use super::raw::RawRow;
+use super::recovery::RecoveryRow;
 use super::stages::StageRow;
 use super::stats::{Histogram, median};
 
@@ -25,6 +26,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// Where the time of one write goes; empty if that was not asked for.
     pub stages: Vec<StageRow>,
+    /// How fast a log is read again; empty if that was not asked for.
+    pub recovery: Vec<RecoveryRow>,
     /// What there was no time left for.
     pub skipped: Vec<String>,
     /// How long all of it took.

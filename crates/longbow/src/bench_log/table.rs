@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::raw::RawRow;
+use super::recovery::RecoveryRow;
 use super::report::{Report, Row};
 use super::stages::StageRow;
 
@@ -24,6 +25,7 @@ pub fn tables(report: &Report) -> String {
     section(&mut text, "The raw disk, one thread", raw(&report.raw));
     section(&mut text, "The log", rows(&report.rows));
     section(&mut text, "Stages of one write", stages(&report.stages));
+    section(&mut text, "Recovery", recovery(&report.recovery));
     for label in &report.skipped {
         // Writing into a string can't fail.
         let _ = writeln!(text, "skipped for lack of time: {label}");
@@ -148,6 +150,30 @@ fn stages(rows: &[StageRow]) -> Vec<Vec<String>> {
             figure(row.p99_us),
             format!("{:.1} %", row.share * 100.0),
             row.what.to_owned(),
+        ]
+    }));
+    lines
+}
+
+fn recovery(rows: &[RecoveryRow]) -> Vec<Vec<String>> {
+    let mut lines = vec![titles(&[
+        "what",
+        "entry B",
+        "MB",
+        "seconds",
+        "MB/s",
+        "of read",
+        "entries/s",
+    ])];
+    lines.extend(rows.iter().map(|row| {
+        vec![
+            row.what.to_owned(),
+            row.entry_bytes.to_string(),
+            figure(row.bytes as f64 / 1e6),
+            format!("{:.3}", row.seconds),
+            figure(row.mb_per_s),
+            format!("{:.2}", row.ratio_to_raw_read),
+            perhaps(row.entries_per_s),
         ]
     }));
     lines
