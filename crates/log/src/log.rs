@@ -194,6 +194,11 @@ impl Log {
         self.shared.state.lock().queued_bytes
     }
 
+    /// The most that there may be of these; beyond it, appends are refused.
+    pub fn max_queued_bytes(&self) -> u64 {
+        self.shared.options.max_queued_bytes
+    }
+
     /// Bytes handed to the operating system that are not synced yet.
     pub fn unsynced_bytes(&self) -> u64 {
         self.shared.state.lock().unsynced_bytes
