@@ -191,8 +191,7 @@ impl Scan<'_> {
                 return Ok(Arc::from(self.disk.open(&path)?));
             }
             if last.first == self.next {
-                // Without a record it would keep its name from the one that is to come.
-                remove_segment(self.disk, self.options, last.first)?;
+                // Without a record it has the name of the one that is to come, and is replaced by it.
                 self.segments.pop();
             }
         }
@@ -260,7 +259,7 @@ pub(crate) fn recover(
         marked: true,
         link: None,
     };
-    let mut forgotten = Vec::new();
+    let mut forgotten: Vec<u64> = Vec::new();
     let mut cut_bytes = 0;
     let broken = read_ahead(disk, &options.dir, &firsts, |ahead| {
         scan.all(&firsts, ahead)
@@ -270,18 +269,21 @@ pub(crate) fn recover(
     scan.pace.end();
     if let Some(broken) = &broken {
         cut_bytes = scan.cut(broken, &firsts)?;
+        if scan.segments.is_empty() {
+            forgotten.extend(firsts.first());
+        }
     }
     if scan.next <= after {
         // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.
-        forgotten = std::mem::take(&mut scan.segments);
+        forgotten.extend(scan.segments.drain(..).map(|segment| segment.first));
         scan.next = behind;
         scan.link = None;
     }
     let spares = Spares::find(disk, options, &names, scan.next)?;
     let file = scan.file_to_append_to(&spares)?;
     // Only now, so that the folder is never without a segment. One of the new one's name was replaced by it.
-    for segment in forgotten.iter().filter(|old| old.first != behind) {
-        remove_segment(disk, options, segment.first)?;
+    for first in forgotten.into_iter().filter(|first| *first != scan.next) {
+        remove_segment(disk, options, first)?;
     }
     Ok(Opened {
         recovery: Recovery {
