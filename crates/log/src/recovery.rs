@@ -180,6 +180,22 @@ impl Scan<'_> {
         Ok(self.disk.sync_dir(&self.options.dir)?)
     }
 
+    /// Leaves the segments out of which nothing is needed; the caller removes them when there is another.
+    fn forget_needless(&mut self, firsts: &[u64]) -> Vec<u64> {
+        let mut needless = Vec::new();
+        if self.segments.is_empty() {
+            // What was cut begins with the first.
+            needless.extend(firsts.first());
+        }
+        if self.next <= self.after {
+            // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.
+            needless.extend(self.segments.drain(..).map(|segment| segment.first));
+            self.next = self.after.saturating_add(1);
+            self.link = None;
+        }
+        needless
+    }
+
     /// The last segment if it can be appended to, else a new one. Everything before the end is durable then.
     fn file_to_append_to(&mut self, spares: &Spares) -> Result<Arc<dyn File>> {
         if !self.segments.is_empty() {
@@ -259,26 +275,17 @@ pub(crate) fn recover(
         marked: true,
         link: None,
     };
-    let mut forgotten: Vec<u64> = Vec::new();
-    let mut cut_bytes = 0;
     let broken = read_ahead(disk, &options.dir, &firsts, |ahead| {
         scan.all(&firsts, ahead)
     })?;
     // Before anything is changed.
     scan.replay.finish()?;
     scan.pace.end();
-    if let Some(broken) = &broken {
-        cut_bytes = scan.cut(broken, &firsts)?;
-        if scan.segments.is_empty() {
-            forgotten.extend(firsts.first());
-        }
-    }
-    if scan.next <= after {
-        // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.
-        forgotten.extend(scan.segments.drain(..).map(|segment| segment.first));
-        scan.next = behind;
-        scan.link = None;
-    }
+    let cut_bytes = match &broken {
+        Some(broken) => scan.cut(broken, &firsts)?,
+        None => 0,
+    };
+    let forgotten = scan.forget_needless(&firsts);
     let spares = Spares::find(disk, options, &names, scan.next)?;
     let file = scan.file_to_append_to(&spares)?;
     // Only now, so that the folder is never without a segment. One of the new one's name was replaced by it.

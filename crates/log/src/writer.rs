@@ -168,8 +168,11 @@ impl Writer {
         let age =
             Duration::from_micros(now_us.saturating_sub(*self.begun_us.get_or_insert(now_us)));
         let is_old = !options.segment_age.is_zero() && age >= options.segment_age;
-        // The first segment of a new log, and one that was cut, lie in a file whose growth each sync has to note.
-        let grows = self.reserved <= self.end && shared.spares.is_any();
+        // The first segment of a new log, and one that was cut, lie in a file whose growth each sync has to note. A log
+        // that is hardly written to may keep it.
+        let grows = self.reserved <= self.end
+            && self.end >= options.segment_size / 64
+            && shared.spares.is_any();
         // A segment without an entry, with a mark perhaps, has the name that the next one would have.
         if first == self.first || (end <= options.segment_size && !is_old && !grows) {
             let is_mapped = |map: &Bytes| map.len() as u64 >= end;

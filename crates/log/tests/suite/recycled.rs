@@ -292,13 +292,12 @@ fn a_new_log_moves_to_a_file_that_does_not_grow_as_soon_as_there_is_one() {
     };
     let (log, ..) = open_after(&disk, options, 0).unwrap();
     log.wait_until_prepared();
-    append_many(&log, 3, 100);
+    append_many(&log, 3, 20_000);
     let lens = segments(&disk).into_iter().map(|path| {
         let file = disk.open(&path).unwrap();
         file.len().unwrap()
     });
-    // The first entry keeps the name of its segment.
-    assert!(lens.eq([32 + 64 + 104, 1 << 20]));
+    assert!(lens.eq([32 + 64 + 20_000, 1 << 20]));
     log.close().unwrap();
     let (_, _, records) = open(&disk, SyncMode::EveryAck).unwrap();
     assert!(records.len() == 3 && records.iter().all(is_right));
