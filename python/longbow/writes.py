@@ -33,6 +33,7 @@ class Writes:
         batch_size: int | None = None,
         progress: Progress = None,
         routing_key: str | None = None,
+        durable: bool = False,
     ) -> InsertResult:
         """Inserts rows; a row whose id is known already is replaced.
 
@@ -60,6 +61,8 @@ class Writes:
             progress: True, False, or a function of (rows, total or None). By
                 default a line on a terminal, if there are many rows.
             routing_key: sent as the header ``x-longbow-key``.
+            durable: rows are acknowledged only when they survive a loss of
+                power, whatever the server's default is.
 
         Raises:
             InvalidArgument: ragged vectors (the row is named), no ids, or a
@@ -82,6 +85,8 @@ class Writes:
         shaper = Shaper(columns, total, max(batch_size or 0, CHUNK_ROWS))
         batches = cut(shaper.batches(frames(data, columns.vector_name())), batch_size)
         headers = {} if routing_key is None else {"x-longbow-key": routing_key}
+        if durable:
+            headers["x-longbow-durable"] = "true"
         return put(self._session, dataset, batches, headers, reporter(progress, total))
 
     def delete(

@@ -65,3 +65,19 @@ def test_rows_acknowledged_one_by_one_survive_a_kill_at_any_moment(tmp_path) -> 
         finally:
             server.kill()
     assert acknowledged == 20 * 15 - 1
+
+
+def test_an_insert_may_ask_to_be_durable(tmp_path) -> None:
+    # So that nothing is synced unless it is asked for.
+    server = Server(tmp_path / "data", "--wal-sync-method", "none")
+    try:
+        with longbow.connect(server.uri, server.meta_uri) as client:
+            assert not client.insert("d", MATRIX).durable
+            assert client.insert("d", MATRIX, durable=True).durable
+            assert not client.insert("d", MATRIX).durable
+        headers = {"x-longbow-durable": "perhaps"}
+        with longbow.connect(server.uri, server.meta_uri, headers=headers) as client:
+            with pytest.raises(longbow.InvalidArgument, match="bad_header.*perhaps.*true or false"):
+                client.insert("d", MATRIX)
+    finally:
+        server.kill()

@@ -171,10 +171,11 @@ impl Engine {
         if intake.dropped {
             return Err(Error::DatasetNotFound(dataset.name.clone()));
         }
-        self.shared().submit(Op::DeleteRows {
+        let op = Op::DeleteRows {
             dataset: dataset.number,
             rows,
-        })
+        };
+        self.shared().submit(op, false)
     }
 
     /// Drops a dataset with all its rows. Blocks until that is acknowledged.
@@ -293,6 +294,9 @@ impl Engine {
         } = shared.options.sync
             && shared.log.unsynced_bytes() > max_unsynced_bytes / 2
         {
+            return Some("wal_pressure");
+        }
+        if shared.log.queued_bytes() > shared.log.max_queued_bytes() / 2 {
             return Some("wal_pressure");
         }
         let waiting: u64 = self

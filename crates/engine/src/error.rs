@@ -311,6 +311,8 @@ fn of_log(error: &longbow_log::Error) -> (&'static str, Class) {
         Log::Damaged { .. } | Log::Missing { .. } => ("data_damaged", Class::Internal),
         Log::Replay { .. } => ("replay_failed", Class::Internal),
         Log::TooLong { .. } => ("entry_too_long", Class::InvalidArgument),
+        Log::Purged { .. } => ("log_purged", Class::FailedPrecondition),
+        Log::QueueFull { .. } => ("log_queue_full", Class::ResourceExhausted),
         _ => ("log_refused", Class::Unavailable),
     }
 }

@@ -44,12 +44,14 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                     vacuum::vacuum(&dataset, shared.options.hnsw),
                 );
             }
+            // What was retained by the last checkpoint may have become old, or was read.
+            report("purge", "all", shared.log.purge(0).map_err(Into::into));
             last_tidy = Instant::now();
         }
         if is_due(
             last_checkpoint.elapsed(),
             shared.options.checkpoint_interval,
-        ) || shared.log.size_bytes() >= shared.options.max_log_bytes
+        ) || shared.log.uncovered_bytes() >= shared.options.max_log_bytes
         {
             report("checkpoint", "all", checkpoint::make(shared).map(drop));
             last_checkpoint = Instant::now();

@@ -19,6 +19,14 @@ pub struct Options {
     pub log_prepared: usize,
     /// Size at which the log begins a new file, in bytes.
     pub log_segment_bytes: u64,
+    /// Age at which the log begins a new file however small the last one is; zero: at any age.
+    pub log_segment_age: Duration,
+    /// How long log entries stay beyond the checkpoint that has them; zero: not at all.
+    pub log_retain_age: Duration,
+    /// Most bytes of log kept for their age or for followers that still have to read them.
+    pub log_retain_bytes: u64,
+    /// Bytes of writes that may wait for the log; beyond it they are refused, from half of it on slowed down.
+    pub log_queued_bytes: u64,
     /// Extra wait of the log to fill a batch.
     pub linger: Duration,
     /// Most entries that one write of the log gathers beyond what is queued anyway.
@@ -55,6 +63,10 @@ impl Options {
             sync_method: SyncMethod::default(),
             log_prepared: 0,
             log_segment_bytes: 64 << 20,
+            log_segment_age: Duration::ZERO,
+            log_retain_age: Duration::ZERO,
+            log_retain_bytes: 1 << 30,
+            log_queued_bytes: 1 << 30,
             linger: Duration::ZERO,
             log_batch_entries: 100,
             hnsw: HnswParams {

@@ -31,6 +31,7 @@ pub struct PutSession {
     /// Reads the batches of a client that sends dictionaries; what is kept has none.
     dictionaries: Option<Dictionaries>,
     target: Option<Target>,
+    until_durable: bool,
 }
 
 #[derive(Debug)]
@@ -57,7 +58,16 @@ impl PutSession {
             stored,
             dictionaries,
             target: None,
+            until_durable: false,
         })
+    }
+
+    /// Whether batches are acknowledged only when they survive power loss, whatever the engine's sync mode says.
+    pub fn until_durable(self, until_durable: bool) -> Self {
+        PutSession {
+            until_durable,
+            ..self
+        }
     }
 
     /// Takes one Arrow IPC message of the stream. `None` for a message without rows of its own (a dictionary).
@@ -149,7 +159,7 @@ impl PutSession {
                 schema_version: schema.version,
                 batch: Arc::new(batch),
             };
-            return self.engine.shared().submit(op);
+            return self.engine.shared().submit(op, self.until_durable);
         }
     }
 

@@ -77,6 +77,10 @@ pub(crate) fn recover(
         // As much as the log may take anyway: the next gigabyte goes where the last one went.
         spare_bytes: options.max_log_bytes,
         low_priority: Arc::new(crate::indexer::stand_back_for_all),
+        segment_age: options.log_segment_age,
+        retain_age: options.log_retain_age,
+        retain_bytes: options.log_retain_bytes,
+        max_queued_bytes: options.log_queued_bytes,
         linger: options.linger,
         max_batch_entries: options.log_batch_entries,
         observer: Arc::new(LogMetrics),

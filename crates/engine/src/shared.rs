@@ -83,8 +83,8 @@ impl Shared {
     }
 
     /// Hands an operation to the log. It is applied, and the [`Pending`] answered, once the log has it as safely
-    /// as the sync mode says; also if the caller drops the [`Pending`].
-    pub fn submit(&self, op: Op) -> Result<Pending> {
+    /// as the sync mode says, or survives power loss; also if the caller drops the [`Pending`].
+    pub fn submit(&self, op: Op, until_durable: bool) -> Result<Pending> {
         if self.stopping.load(Ordering::Acquire) {
             return Err(Error::Stopped("it is shutting down".into()));
         }
@@ -93,6 +93,7 @@ impl Shared {
             shard: shard_of(&op),
             kind,
             payload,
+            durable: until_durable,
             ..Entry::default()
         };
         let (reply, answer) = oneshot::channel();
@@ -127,7 +128,7 @@ impl Shared {
 
     /// [`Shared::submit`] for the operations that are not hot.
     pub fn submit_small(&self, op: Small) -> Result<Pending> {
-        self.submit(Op::Small(op))
+        self.submit(Op::Small(op), false)
     }
 }
 

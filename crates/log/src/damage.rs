@@ -51,7 +51,8 @@ impl Break {
     /// `segments` are the sound ones, the last
     /// of which may be the one with the break.
     ///
-    /// The last file goes first, so that a crash on the way leaves a log that is broken in the same place.
+    /// The last file goes first, so that a crash on the way leaves a log that is broken in the same place. If nothing is
+    /// left, the first file stays, for the caller to replace: a folder without any segment is not a log.
     pub(crate) fn cut(
         &self,
         disk: &dyn Disk,
@@ -60,10 +61,12 @@ impl Break {
         segments: &[Segment],
     ) -> Result<u64> {
         let mut bytes = 0;
-        for first in firsts[segments.len()..].iter().rev() {
+        for (position, first) in firsts.iter().enumerate().skip(segments.len()).rev() {
             let path = path_of(&options.dir, *first);
             bytes += last_used(&*disk.open(&path)?, 0)?;
-            disk.remove(&path)?;
+            if position > 0 {
+                disk.remove(&path)?;
+            }
         }
         if let Some(segment) = segments.get(self.position) {
             let file = disk.open(&self.file)?;

@@ -4,7 +4,7 @@
 //! system with one vectored write, synced as the [`SyncMode`] asks, and completed in order, each step by one thread at a
 //! time while others are at the next: `jobs.rs` says by whom. There is no timer: whatever queued while the disk was busy
 //! is the next batch. [`Log::append_and_wait`] is for callers that wait anyway, [`Log::append_all`] for many entries. [`Log::open`]
-//! replays what is there, [`Log::read`] serves it again, [`Log::purge`] forgets whole segments that a checkpoint covers.
+//! replays what is there, [`Log::read`] serves it again, [`Log::purge`] lets whole segments go that a checkpoint covers.
 //!
 //! Shards may number their entries by a `shard_index` from 1 on, as Raft groups do; 0 is no part of that. [`Log::truncate`]
 //! voids the end of such a sequence, [`Log::read_shard`] and [`Log::last_of`] serve what is not void, [`Log::save_vote`]
@@ -81,6 +81,7 @@ mod reader;
 mod recovery;
 mod repair;
 mod replay;
+mod retention;
 mod segment;
 mod sequence;
 mod shards;
@@ -101,5 +102,6 @@ pub use options::{Options, SyncMethod, SyncMode};
 pub use recovery::Recovery;
 pub use repair::Cut;
 pub use replay::Replay;
+pub use retention::Hold;
 pub use segment::EMPTY_SEGMENT as EMPTY_SEGMENT_BYTES;
 pub use verify::{Damage, Survey, Torn, records, segments, size_bytes, verify};

@@ -7,8 +7,7 @@ use crate::jobs::THREADS;
 use crate::reader::{Reader, Step, record};
 use crate::recovery::{Opened, recover, remove_segment};
 use crate::replay::{Each, Replay};
-use crate::segment::{Segment, path_of};
-use crate::spares::Spare;
+use crate::retention::Retention;
 use crate::state::{Shared, State};
 use crate::writer::Writer;
 use crate::{Entry, Error, Flaw, Options, Record, Recovery, ReplayError, Result};
@@ -23,8 +22,6 @@ use std::thread::{self, JoinHandle};
 pub struct Log {
     pub(crate) shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Held while segments are removed.
-    purging: Mutex<()>,
 }
 
 impl Log {
@@ -63,7 +60,7 @@ impl Log {
         let opened = recover(&*disk, &options, after, replay)?;
         let recovery = opened.recovery.clone();
         let superseded = opened.superseded.clone();
-        let log = Log::start(disk, options, opened)?;
+        let log = Log::start(disk, options, opened, after)?;
         log.remove_superseded(&superseded)?;
         Ok((log, recovery))
     }
@@ -80,7 +77,7 @@ impl Log {
             .try_for_each(|first| remove_segment(&**disk, options, *first))
     }
 
-    fn start(disk: Arc<dyn Disk>, options: Options, opened: Opened) -> Result<Log> {
+    fn start(disk: Arc<dyn Disk>, options: Options, opened: Opened, after: u64) -> Result<Log> {
         let last = opened.recovery.last_index;
         let shared = Arc::new(Shared {
             disk,
@@ -92,12 +89,12 @@ impl Log {
             segments: Mutex::new(VecDeque::from(opened.segments)),
             spares: opened.spares,
             shards: opened.shards,
+            retention: Retention::covering(after),
             options,
         });
         let log = Log {
             shared: shared.clone(),
             threads: Mutex::default(),
-            purging: Mutex::new(()),
         };
         for _ in 0..THREADS {
             let shared = shared.clone();
@@ -224,6 +221,11 @@ impl Log {
         self.shared.state.lock().queued_bytes
     }
 
+    /// The most that there may be of these; beyond it, appends are refused.
+    pub fn max_queued_bytes(&self) -> u64 {
+        self.shared.options.max_queued_bytes
+    }
+
     /// Bytes handed to the operating system that are not synced yet.
     pub fn unsynced_bytes(&self) -> u64 {
         self.shared.state.lock().unsynced_bytes
@@ -260,69 +262,6 @@ impl Log {
         self.shared
             .spares
             .wait(self.shared.options.prepared_segments);
-    }
-
-    /// Forgets every segment whose last index is at most `up_to`, and acknowledged, except the one that is being written:
-    /// its file is removed, or kept for a later segment. The caller promises to open with at least `up_to` as `after` from
-    /// now on. Not to be called by a completion.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Disk`]; and what an append may fail with where a vote would go, which is appended again first. What was
-    /// not forgotten stays, and the purge can be tried again.
-    pub fn purge(&self, up_to: u64) -> Result<()> {
-        let _one_at_a_time = self.purging.lock();
-        let Shared { disk, options, .. } = &*self.shared;
-        let mut removed = false;
-        let mut recycled = None;
-        // A vote that is not acknowledged yet is not known yet.
-        let behind = up_to.min(self.shared.shards.noted()).saturating_add(1);
-        loop {
-            let next = self.shared.segments.lock().get(1).map(|s| s.first);
-            let next = next.filter(|first| *first <= behind);
-            let covered = next.is_some();
-            if covered || removed {
-                // A segment may only go when the removal of those before it, by an earlier purge perhaps, cannot be
-                // undone by a power loss: the log has no holes. And a file may only be written over when its old name
-                // cannot come back.
-                disk.sync_dir(&options.dir)?;
-                if let Some(spare) = recycled.take() {
-                    self.shared.spares.add(spare);
-                }
-            }
-            let Some(next) = next else {
-                return Ok(());
-            };
-            self.keep_votes(next)?;
-            let Some(mut oldest) = self.shared.segments.lock().pop_front() else {
-                return Ok(());
-            };
-            match self.forget(&mut oldest) {
-                Ok(spare) => recycled = spare,
-                Err(error) => {
-                    self.shared.segments.lock().push_front(oldest);
-                    return Err(error.into());
-                }
-            }
-            self.shared.shards.release(next);
-            removed = true;
-        }
-    }
-
-    /// Takes the name of a segment away from its file; the file is a spare then, or gone.
-    fn forget(&self, segment: &mut Segment) -> longbow_disk::Result<Option<Spare>> {
-        let Shared { disk, options, .. } = &*self.shared;
-        let path = path_of(&options.dir, segment.first);
-        let bytes = disk.open(&path)?.len()?;
-        if !self.shared.can_recycle(segment, bytes) {
-            return disk.remove(&path).map(|()| None);
-        }
-        let spare = Spare {
-            path: self.shared.spares.new_path(options),
-            bytes,
-        };
-        disk.rename(&path, &spare.path)?;
-        Ok(Some(spare))
     }
 
     /// Reads acknowledged records from index `from` on, in order: as many as fit into `max_bytes` of payload, but at

@@ -43,6 +43,13 @@ pub struct Options {
     /// The size in bytes at which a new segment is begun. Default 64 MiB. A batch larger than that gets a segment of
     /// its own.
     pub segment_size: u64,
+    /// The age at which a segment that has an entry is followed by a new one, however small it is, so that it can go when
+    /// it is no longer needed. Looked at when something is written. Default zero: any age.
+    pub segment_age: Duration,
+    /// How long records stay that a purge would let go, for readers who come late. Default zero: not at all.
+    pub retain_age: Duration,
+    /// The most bytes of segments that are kept beyond a purge, for their age or for a [`Hold`](crate::Hold). Default 1 GiB.
+    pub retain_bytes: u64,
     /// When an entry is acknowledged. Default: in the background, at most 256 MiB and one second behind.
     pub sync: SyncMode,
     /// How it is synced in [`SyncMode::EveryAck`]. Default: `fdatasync`.
@@ -74,6 +81,9 @@ impl Options {
         Options {
             dir: dir.into(),
             segment_size: 64 << 20,
+            segment_age: Duration::ZERO,
+            retain_age: Duration::ZERO,
+            retain_bytes: 1 << 30,
             sync: SyncMode::Background {
                 max_unsynced_bytes: 256 << 20,
                 max_unsynced_age: Duration::from_secs(1),
@@ -102,6 +112,9 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("dir", &self.dir)
             .field("segment_size", &self.segment_size)
+            .field("segment_age", &self.segment_age)
+            .field("retain_age", &self.retain_age)
+            .field("retain_bytes", &self.retain_bytes)
             .field("sync", &self.sync)
             .field("sync_method", &self.sync_method)
             .field("prepared_segments", &self.prepared_segments)

@@ -98,6 +98,7 @@ impl Scan<'_> {
         let mut segment = Segment::new(first, &header);
         let mut next = self.next;
         let flaw = walk(&mut steps, &mut next, follows, &mut |walked| {
+            segment.last_us = segment.last_us.max(walked.header.timestamp_us);
             segment.push(
                 walked.header.index + u64::from(walked.header.mark),
                 walked.end - walked.offset,
@@ -202,6 +203,28 @@ impl Scan<'_> {
         Ok(self.disk.sync_dir(&self.options.dir)?)
     }
 
+    /// Leaves the segments out of which nothing is needed but votes.
+    fn forget_needless(&mut self, firsts: &[u64]) {
+        if self.segments.is_empty() {
+            // What was cut begins with the first.
+            self.superseded.extend(firsts.first());
+        }
+        if self.next <= self.after {
+            // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.
+            self.supersede(self.after.saturating_add(1));
+        }
+    }
+
+    /// Ends with the segments as they are now; answers the first index of the log.
+    fn settle(&mut self) -> u64 {
+        let begin = self.segments[0].first;
+        // One of the new one's name was replaced by it.
+        self.superseded.retain(|old| *old != begin);
+        self.shards.release(begin);
+        self.shards.go_on_behind(self.next - 1);
+        begin
+    }
+
     /// The last segment if it can be appended to, else a new one. Everything before the end is durable then.
     fn file_to_append_to(&mut self, spares: &Spares) -> Result<Arc<dyn File>> {
         if !self.segments.is_empty() {
@@ -213,8 +236,7 @@ impl Scan<'_> {
                 return Ok(Arc::from(self.disk.open(&path)?));
             }
             if last.first == self.next {
-                // Without a record it would keep its name from the one that is to come.
-                remove_segment(self.disk, self.options, last.first)?;
+                // Without a record it has the name of the one that is to come, and is replaced by it.
                 self.segments.pop();
             }
         }
@@ -302,27 +324,20 @@ pub(crate) fn recover(
         marked: true,
         link: None,
     };
-    let mut cut_bytes = 0;
     let broken = read_ahead(disk, &options.dir, &firsts, |ahead| {
         scan.all(&firsts, ahead)
     })?;
     // Before anything is changed.
     scan.replay.finish()?;
     scan.pace.end();
-    if let Some(broken) = &broken {
-        cut_bytes = scan.cut(broken, &firsts)?;
-    }
-    if scan.next <= after {
-        // A power loss took records that the checkpoint has. No record behind the checkpoint is there either.
-        scan.supersede(behind);
-    }
+    let cut_bytes = match &broken {
+        Some(broken) => scan.cut(broken, &firsts)?,
+        None => 0,
+    };
+    scan.forget_needless(&firsts);
     let spares = Spares::find(disk, options, &names, scan.next)?;
     let file = scan.file_to_append_to(&spares)?;
-    // One of the new one's name was replaced by it.
-    let begin = scan.segments[0].first;
-    scan.superseded.retain(|old| *old != begin);
-    scan.shards.release(begin);
-    scan.shards.go_on_behind(scan.next - 1);
+    let begin = scan.settle();
     Ok(Opened {
         recovery: Recovery {
             first_index: begin,

@@ -87,6 +87,8 @@ pub(crate) struct Segment {
     pub(crate) first: u64,
     /// Where its sound frames end, in bytes.
     pub(crate) end: u64,
+    /// When its last record was written, in microseconds since the Unix epoch; 0 if it has none.
+    pub(crate) last_us: u64,
     pub(crate) format: Format,
     begin: u64,
     /// Indexes and the offsets at which their frames begin, ascending, some distance apart.
@@ -101,6 +103,7 @@ impl Segment {
         Segment {
             first,
             end: header.begin,
+            last_us: 0,
             format: header.format,
             begin: header.begin,
             waypoints: Vec::new(),

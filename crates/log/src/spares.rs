@@ -86,9 +86,10 @@ impl Spares {
         spare_path(&options.dir, state.next - 1)
     }
 
-    /// Takes the spare that was used last: most of it is still in memory.
+    /// Takes the spare that was used last: most of it is still in memory. None if there is none, and neither if the thread
+    /// that prepares them, which may have the lowest of priorities, is just adding one: writing does not wait for it.
     pub(crate) fn take(&self) -> Option<Spare> {
-        let mut state = self.state.lock();
+        let mut state = self.state.try_lock()?;
         state.failed = false;
         let spare = state.files.pop();
         drop(state);
@@ -99,6 +100,12 @@ impl Spares {
     pub(crate) fn add(&self, spare: Spare) {
         self.state.lock().files.push(spare);
         self.changed.notify_all();
+    }
+
+    /// Whether there is one to be taken.
+    pub(crate) fn is_any(&self) -> bool {
+        let state = self.state.try_lock();
+        state.is_some_and(|state| !state.files.is_empty())
     }
 
     /// Bytes of all spares.

@@ -2,6 +2,7 @@
 
 use crate::gate::Gates;
 use crate::group::{Done, Group};
+use crate::retention::Retention;
 use crate::segment::Segment;
 use crate::shards::Shards;
 use crate::spares::Spares;
@@ -271,6 +272,7 @@ pub(crate) struct Shared {
     pub(crate) segments: Mutex<VecDeque<Segment>>,
     pub(crate) spares: Spares,
     pub(crate) shards: Shards,
+    pub(crate) retention: Retention,
 }
 
 impl Shared {

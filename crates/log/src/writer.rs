@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::mem;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The writer: it alone writes to segments and begins new ones.
 pub(crate) struct Writer {
@@ -29,6 +29,8 @@ pub(crate) struct Writer {
     first: u64,
     /// The checksum of the last header.
     link: u32,
+    /// When the segment was begun, or first written to since it was opened, in microseconds since the Unix epoch.
+    begun_us: Option<u64>,
     /// Where the sound frames of the segment end, in bytes.
     end: u64,
     /// The length of the file, in bytes: what is written below it changes no metadata.
@@ -104,6 +106,7 @@ impl Writer {
             file,
             first,
             link: opened.link,
+            begun_us: None,
             end,
             new_name: false,
             marked: opened.marked,
@@ -142,7 +145,7 @@ impl Writer {
         bytes: u64,
         durable: u64,
     ) -> longbow_disk::Result<()> {
-        self.make_room(shared, batch[0].first, bytes)?;
+        self.make_room(shared, &batch[0], bytes)?;
         let started = Instant::now();
         self.write(&shared.options, batch, durable)?;
         if writes_are_synced(&shared.options) {
@@ -152,12 +155,26 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins a new segment if the batch would make this one too large.
-    fn make_room(&mut self, shared: &Shared, first: u64, bytes: u64) -> longbow_disk::Result<()> {
+    /// Begins a new segment if the batch would make this one too large, or it is too old.
+    fn make_room(
+        &mut self,
+        shared: &Shared,
+        group: &Group,
+        bytes: u64,
+    ) -> longbow_disk::Result<()> {
         let Shared { disk, options, .. } = shared;
         let end = self.end + bytes;
+        let (first, now_us) = (group.first, group.timestamp_us);
+        let age =
+            Duration::from_micros(now_us.saturating_sub(*self.begun_us.get_or_insert(now_us)));
+        let is_old = !options.segment_age.is_zero() && age >= options.segment_age;
+        // The first segment of a new log, and one that was cut, lie in a file whose growth each sync has to note. A log
+        // that is hardly written to may keep it.
+        let grows = self.reserved <= self.end
+            && self.end >= options.segment_size / 64
+            && shared.spares.is_any();
         // A segment without an entry, with a mark perhaps, has the name that the next one would have.
-        if first == self.first || end <= options.segment_size {
+        if first == self.first || (end <= options.segment_size && !is_old && !grows) {
             let is_mapped = |map: &Bytes| map.len() as u64 >= end;
             if self.map.as_ref().is_some_and(|map| !is_mapped(map)) {
                 self.map_ahead(end);
@@ -178,6 +195,7 @@ impl Writer {
         self.users = begun.segment.users.clone();
         self.map_ahead(options.segment_size.max(EMPTY_SEGMENT + bytes));
         self.first = first;
+        self.begun_us = Some(now_us);
         self.link = begun.link;
         self.end = EMPTY_SEGMENT;
         self.reserved = begun.bytes;
@@ -228,6 +246,7 @@ impl Writer {
         let mut segments = shared.segments.lock();
         if let Some(segment) = segments.back_mut() {
             for group in batch.iter() {
+                segment.last_us = group.timestamp_us;
                 for (pending, index) in group.entries.iter().zip(group.first..) {
                     segment.push(index, pending.bytes());
                 }

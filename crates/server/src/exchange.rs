@@ -33,10 +33,11 @@ type Answers = mpsc::Sender<Result<FlightData, Status>>;
 pub(crate) fn start(
     context: Shared,
     messages: Streaming<FlightData>,
+    until_durable: bool,
 ) -> mpsc::Receiver<Result<FlightData, Status>> {
     let (answers, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        if let Err(status) = take(&context, messages, &answers).await {
+        if let Err(status) = take(&context, messages, until_durable, &answers).await {
             let _ = answers.send(Err(status)).await;
         }
     });
@@ -46,6 +47,7 @@ pub(crate) fn start(
 async fn take(
     context: &Shared,
     mut messages: Streaming<FlightData>,
+    until_durable: bool,
     answers: &Answers,
 ) -> Result<(), Status> {
     let Some(first) = messages.next().await else {
@@ -65,7 +67,7 @@ async fn take(
         return changes(context, incoming, answers).await;
     }
     match ingest_dataset(&descriptor) {
-        Some(dataset) => ingest(context, &dataset, incoming, answers).await,
+        Some(dataset) => ingest(context, &dataset, incoming, until_durable, answers).await,
         None => echo(incoming, answers).await,
     }
 }
@@ -137,13 +139,15 @@ async fn ingest(
     context: &Shared,
     dataset: &str,
     mut messages: Incoming,
+    until_durable: bool,
     answers: &Answers,
 ) -> Result<(), Status> {
     let schema = messages.schema().await?;
     let mut session = context
         .engine
         .put(dataset, &schema)
-        .map_err(|error| of(&error))?;
+        .map_err(|error| of(&error))?
+        .until_durable(until_durable);
     let mut batch_id = 0;
     while let Some(message) = messages.next_data().await? {
         context

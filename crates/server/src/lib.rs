@@ -115,6 +115,10 @@ fn engine_options(config: &Config) -> Options {
         },
         log_prepared: 1,
         log_segment_bytes: config.wal_segment_size,
+        log_segment_age: config.wal_segment_age,
+        log_retain_age: config.wal_retention_age,
+        log_retain_bytes: config.wal_retention_size,
+        log_queued_bytes: config.wal_max_queued,
         linger: config.wal_linger,
         log_batch_entries: config.doput_batch_size,
         hnsw: longbow_engine::HnswParams {

@@ -4,6 +4,7 @@ use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::{FlightData, FlightDescriptor, PutResult};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
+use http::HeaderMap;
 use longbow_engine::{Applied, Pending, PutSession};
 use longbow_types::metrics;
 use serde_json::json;
@@ -18,11 +19,30 @@ use crate::wire::MessageReader;
 /// Bytes of one stream that may wait for the log; beyond it the stream is read no further until the log took some.
 const IN_FLIGHT_BYTES: usize = 64 << 20;
 
+/// The header with which a client asks for acknowledgements of durable writes only.
+const UNTIL_DURABLE: &str = "x-longbow-durable";
+
+/// Whether the client wants to be told of writes only when they survive power loss, whatever the node does by default.
+pub(crate) fn until_durable(headers: &HeaderMap) -> Result<bool, Status> {
+    match headers.get(UNTIL_DURABLE).map(|value| value.as_bytes()) {
+        None | Some(b"false") => Ok(false),
+        Some(b"true") => Ok(true),
+        Some(other) => {
+            let got = String::from_utf8_lossy(other);
+            let text = format!(
+                "the header {UNTIL_DURABLE} is '{}'; send true or false",
+                shown(&got)
+            );
+            Err(invalid("bad_header", &text))
+        }
+    }
+}
+
 /// Answers of a put, in the order of its batches. Never full: a client need not read them.
 pub(crate) type Answers = mpsc::UnboundedReceiver<Result<PutResult, Status>>;
 
 /// Takes the stream in a task of its own, so that it goes on whether or not the client reads its answers.
-pub(crate) fn start(context: Shared, messages: MessageReader) -> Answers {
+pub(crate) fn start(context: Shared, messages: MessageReader, until_durable: bool) -> Answers {
     let (answers, receiver) = mpsc::unbounded_channel();
     let messages = read_ahead(messages);
     tokio::spawn(async move {
@@ -30,7 +50,7 @@ pub(crate) fn start(context: Shared, messages: MessageReader) -> Answers {
             .flight_duration
             .with_label_values(&["put"])
             .start_timer();
-        let outcome = take(&context, messages, &answers).await;
+        let outcome = take(&context, messages, until_durable, &answers).await;
         timer.observe_duration();
         let status = outcome
             .as_ref()
@@ -75,6 +95,7 @@ struct Waiting {
 async fn take(
     context: &Shared,
     mut messages: Messages,
+    until_durable: bool,
     answers: &mpsc::UnboundedSender<Result<PutResult, Status>>,
 ) -> Result<(), Status> {
     let Some(first) = messages.recv().await.transpose()? else {
@@ -88,7 +109,8 @@ async fn take(
     let mut session = context
         .engine
         .put(&dataset, &schema)
-        .map_err(|error| of(&error))?;
+        .map_err(|error| of(&error))?
+        .until_durable(until_durable);
     let mut waiting = Waiting {
         pending: Default::default(),
         bytes: 0,

@@ -14,7 +14,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::context::{Role, Shared};
 use crate::status::{name_of, status};
-use crate::{actions, exchange, info};
+use crate::{actions, exchange, info, put};
 
 /// One of the two Flight servers.
 #[derive(Debug, Clone)]
@@ -139,7 +139,9 @@ impl FlightService for Service {
         request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoExchangeStream>, Status> {
         counted("exchange", self.only(Role::Data, "DoExchange"))?;
-        let answers = exchange::start(self.context.clone(), request.into_inner());
+        let until_durable = put::until_durable(request.metadata().as_ref())?;
+        let messages = request.into_inner();
+        let answers = exchange::start(self.context.clone(), messages, until_durable);
         Ok(Response::new(ReceiverStream::new(answers).boxed()))
     }
 

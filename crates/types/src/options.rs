@@ -202,6 +202,14 @@ options! {
         doget_pipeline_depth: usize, Int(1, 1024), Text("8");
         /// The size of one file of the log.
         wal_segment_size: u64, Bytes(64 << 10, 4 << 30), Text("64MiB");
+        /// The age at which a new file of the log is begun, however small the last one is; 0: at any age.
+        wal_segment_age: Duration, Span(0, 365 * 24 * HOUR), Text("1h");
+        /// How long entries of the log stay after the checkpoint that made them needless, for followers who come late.
+        wal_retention_age: Duration, Span(0, 365 * 24 * HOUR), Text("0");
+        /// The most that is kept of the log for its age, or for followers that still have to read it.
+        wal_retention_size: u64, Bytes(0, MAX_BYTES), Text("1GiB");
+        /// Writes that may wait for the log. From half of it on clients are told to slow down, beyond it writes are refused.
+        wal_max_queued: u64, Bytes(1 << 20, MAX_BYTES), Text("1GiB");
         /// How long a write of the log waits for more to write.
         wal_linger: Duration, Span(0, 1000), Text("0");
         /// A checkpoint is made this often; 0: only by size.

@@ -281,3 +281,24 @@ fn written_with_each_entry_or_never_synced_it_comes_back() {
     let (_, recovery, _) = open_after(&disk.crash(), options(SyncMode::Never), 0).unwrap();
     assert_eq!(recovery.last_index, 120);
 }
+
+#[test]
+fn a_new_log_moves_to_a_file_that_does_not_grow_as_soon_as_there_is_one() {
+    let disk = MemoryDisk::new();
+    let options = Options {
+        prepared_segments: 1,
+        segment_size: 1 << 20,
+        ..options(SyncMode::EveryAck)
+    };
+    let (log, ..) = open_after(&disk, options, 0).unwrap();
+    log.wait_until_prepared();
+    append_many(&log, 3, 20_000);
+    let lens = segments(&disk).into_iter().map(|path| {
+        let file = disk.open(&path).unwrap();
+        file.len().unwrap()
+    });
+    assert!(lens.eq([32 + 64 + 20_000, 1 << 20]));
+    log.close().unwrap();
+    let (_, _, records) = open(&disk, SyncMode::EveryAck).unwrap();
+    assert!(records.len() == 3 && records.iter().all(is_right));
+}

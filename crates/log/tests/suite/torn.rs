@@ -1,10 +1,11 @@
 //! Logs that end, or break, in the middle of something.
 
 use crate::common::*;
-use longbow_disk::{Disk, MemoryDisk};
+use longbow_disk::{Disk, Fault, FaultyDisk, MemoryDisk};
 use longbow_log::{Error, Log, Record, Recovery, Result, SyncMode};
 use std::io::IoSlice;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
@@ -111,6 +112,27 @@ fn a_segment_torn_at_any_byte_of_its_header_is_begun_anew() {
         files[1].1.truncate(len);
         check_prefix(&files, kept);
         files[1].1 = killed_log(40, 100)[1].1.clone();
+    }
+}
+
+#[test]
+fn a_folder_is_never_without_a_segment_while_a_torn_one_is_replaced() {
+    let files = killed_log(1, 10);
+    let torn = vec![(files[0].0.clone(), files[0].1[..BEGIN / 2].to_vec())];
+    for nth in 1.. {
+        let disk = disk_with(&torn);
+        let faulty = FaultyDisk::new(Arc::new(disk.clone()));
+        faulty.fail(None, nth, Fault::Io);
+        let opened = open(&faulty, SyncMode::EveryAck).map(|opened| opened.1);
+        for disk in [&disk, &disk.crash()] {
+            assert!(!segments(disk).is_empty(), "call {nth}");
+            let (_, recovery, _) = open(disk, SyncMode::EveryAck).unwrap();
+            assert_eq!(recovery.last_index, 0);
+        }
+        if opened.is_ok() {
+            assert!(nth > 5, "{nth} calls");
+            return;
+        }
     }
 }
 

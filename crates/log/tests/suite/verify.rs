@@ -182,6 +182,62 @@ fn every_flipped_bit_is_named_by_file_and_offset() {
     assert!(several > 100, "{several} rounds with more than one damage");
 }
 
+/// The first byte, in the order of the log, in which two sets of the same files differ.
+fn first_difference<'a>(files: &'a Files, broken: &Files) -> Option<(&'a Path, u64)> {
+    files
+        .iter()
+        .zip(broken)
+        .find_map(|((path, whole), (_, bytes))| {
+            let at = whole.iter().zip(bytes).position(|(a, b)| a != b)?;
+            Some((path.as_path(), at as u64))
+        })
+}
+
+#[test]
+fn ten_thousand_flips_and_swaps_are_found_and_named() {
+    let mut random = Random(11);
+    let (files, after) = written(true, false);
+    // Nothing vouches for the mark at the very end.
+    let ends: Vec<usize> = (1..=files.len())
+        .map(|nth| used(&files[nth - 1].1) - if nth == files.len() { 64 } else { 0 })
+        .collect();
+    let mut place = |len: usize| {
+        let file = random.below(files.len() as u64) as usize;
+        let at = random.below((ends[file] - len) as u64 + 1) as usize;
+        (file, at)
+    };
+    let mut lengths = Random(12);
+    let mut tried = 0;
+    while tried < 10_000 {
+        let mut broken = files.clone();
+        if tried % 2 == 0 {
+            let (file, at) = place(1);
+            broken[file].1[at] ^= 1 << lengths.below(8);
+        } else {
+            let len = 1 + lengths.below(200) as usize;
+            let (a, b) = (place(len), place(len));
+            let block = |(file, at): (usize, usize)| files[file].1[at..at + len].to_vec();
+            broken[a.0].1[a.1..a.1 + len].copy_from_slice(&block(b));
+            broken[b.0].1[b.1..b.1 + len].copy_from_slice(&block(a));
+        }
+        let Some((path, at)) = first_difference(&files, &broken) else {
+            continue;
+        };
+        let found = agree(&broken, after);
+        let named = found
+            .damages
+            .iter()
+            .any(|d| d.file == path && d.offset <= at);
+        assert!(named, "{path:?} at {at}: {found:?}");
+        let opened = open_after(&disk_with(&broken), plain(), after);
+        assert!(
+            matches!(opened, Err(Error::Damaged { .. })),
+            "{path:?} at {at}"
+        );
+        tried += 1;
+    }
+}
+
 #[test]
 fn mangled_logs_are_judged_as_a_start_judges_them() {
     let mut random = Random(99);

@@ -418,7 +418,7 @@ mod tests {
         let report = read("report").expect("valid");
         let matrix = report.cases();
         let matrix = matrix.iter().filter(|case| case.test == "matrix");
-        assert_eq!((matrix.count(), report.rounds.repeat), (4 * 4 * 2, 3));
+        assert_eq!((matrix.count(), report.rounds.repeat), (4 * 4 * 3, 3));
     }
 
     #[test]

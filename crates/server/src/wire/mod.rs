@@ -83,11 +83,7 @@ impl TowerService<Request<Body>> for Flight {
                     .await
                     .unwrap_or_else(refusal))
             }),
-            DO_PUT => {
-                Box::pin(
-                    async move { Ok(do_put(service, request.into_body()).unwrap_or_else(refusal)) },
-                )
-            }
+            DO_PUT => Box::pin(async move { Ok(do_put(service, request).unwrap_or_else(refusal)) }),
             _ => {
                 let answered = self.rest.call(request);
                 Box::pin(async move { answered.await.map(in_our_words) })
@@ -112,10 +108,12 @@ async fn do_get(service: Service, body: Body) -> Result<Response<Body>, Status> 
     )))
 }
 
-fn do_put(service: Service, body: Body) -> Result<Response<Body>, Status> {
+fn do_put(service: Service, request: Request<Body>) -> Result<Response<Body>, Status> {
     service.only(Role::Data, "DoPut")?;
+    let until_durable = put::until_durable(request.headers())?;
+    let body = request.into_body();
     let reader = MessageReader::new(body, service.context.config.grpc_max_recv_msg_size);
-    let answers = UnboundedReceiverStream::new(put::start(service.context, reader));
+    let answers = UnboundedReceiverStream::new(put::start(service.context, reader, until_durable));
     Ok(answer(write::body(
         answers.map(|result| Ok(write::put_result(&result?))),
     )))
