@@ -11,6 +11,7 @@ given is theirs.
 """
 
 from .aio import AsyncLongbowClient
+from .changes import Change, ChangeStream
 from .client import LongbowClient, connect
 from .errors import (
     Cancelled,
@@ -35,6 +36,8 @@ __all__ = [
     "AsyncLongbowClient",
     "BatchStream",
     "Cancelled",
+    "Change",
+    "ChangeStream",
     "DatasetInfo",
     "DeadlineExceeded",
     "FailedPrecondition",

@@ -9,25 +9,35 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from types import TracebackType
 from typing import (
     TYPE_CHECKING,
     Any,
     Callable,
+    Protocol,
     TypeVar,
 )
 
-import pyarrow as pa
-
 from .client import LongbowClient
-from .stream import BatchStream
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
 
     P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class _Stream(Protocol[T_co]):
+    """What a call streams back."""
+
+    def __next__(self) -> T_co: ...
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+    def close(self) -> None: ...
 
 
 def _coroutine(
@@ -43,23 +53,23 @@ def _coroutine(
 
 
 def _stream(
-    method: Callable[Concatenate[LongbowClient, P], BatchStream],
-) -> Callable[Concatenate[AsyncLongbowClient, P], AsyncIterator[pa.RecordBatch]]:
+    method: Callable[Concatenate[LongbowClient, P], _Stream[T]],
+) -> Callable[Concatenate[AsyncLongbowClient, P], AsyncIterator[T]]:
     """The method as an asynchronous iterator; leaving it early cancels the call."""
 
     async def call(
         self: AsyncLongbowClient, /, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncIterator[pa.RecordBatch]:
-        batches = await asyncio.to_thread(method, self._client, *args, **kwargs)
+    ) -> AsyncIterator[T]:
+        items = await asyncio.to_thread(method, self._client, *args, **kwargs)
         try:
             while True:
                 # A StopIteration can't cross a coroutine: None stands for the end.
-                batch = await asyncio.to_thread(next, batches, None)
-                if batch is None:
+                item = await asyncio.to_thread(next, items, None)
+                if item is None:
                     return
-                yield batch
+                yield item
         finally:
-            await asyncio.to_thread(batches.close)
+            await asyncio.to_thread(items.close)
 
     _present(call, method)
     return call
@@ -118,6 +128,7 @@ class AsyncLongbowClient:
     wait_until_indexed = _coroutine(LongbowClient.wait_until_indexed)
     close = _coroutine(LongbowClient.close)
 
+    changes = _stream(LongbowClient.changes)
     knn_join = _stream(LongbowClient.knn_join)
     download_stream = _stream(LongbowClient.download_stream)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .changes import ChangeStream
 from .errors import InvalidArgument, NotFound
 from .join import Join, query_batches
 from .requests import Filters, filter_list, plain, search_ticket, without_none
@@ -196,6 +197,40 @@ class Reads:
             dataset, columns, limit=limit, offset=offset, filters=filters, where=where
         )
         return stream.read_all()
+
+    def changes(
+        self, dataset: str | None = None, *, since: int = 1, follow: bool = False
+    ) -> ChangeStream:
+        """What was changed, entry by entry of the server's log.
+
+        Args:
+            dataset: only the changes of this dataset, puts with their rows;
+                None for those of all datasets, without rows.
+            since: the first sequence number. After a restart go on with the
+                one behind the last that was dealt with.
+            follow: wait for what comes, for as long as the server runs; else
+                the feed ends where the log does.
+
+        Returns:
+            An iterator of :class:`longbow.Change`, which a ``with`` block ends.
+
+        Raises:
+            NotFound: no such dataset.
+            FailedPrecondition: ``log_purged``: the log begins later than
+                ``since``, its text says where; ``schema_grew``: the dataset has
+                new columns from here on, follow it anew from the sequence
+                number in the text.
+            Unavailable: ``node_stopped``: go on when the server is back.
+
+        Example:
+            >>> for change in client.changes("books"):
+            ...     print(change.kind, change.table and change.table["title"].to_pylist())
+            create_dataset None
+            put ['Dune', 'Emma', 'Ulysses', 'Solaris']
+        """
+        request = {"from": since, "dataset": dataset, "follow": follow}
+        rows = {} if dataset is not None else {"rows": False}
+        return ChangeStream(self._session, {**without_none(request), **rows})
 
     def get(self, dataset: str, id: int | str) -> dict[str, Any]:
         """One row, by its id.

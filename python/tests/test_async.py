@@ -8,7 +8,7 @@ import pytest
 import longbow
 from longbow import AsyncLongbowClient, LongbowClient
 
-STREAMS = {"download_stream", "knn_join"}
+STREAMS = {"changes", "download_stream", "knn_join"}
 METHODS = sorted(
     name
     for name, _ in inspect.getmembers(LongbowClient, inspect.isfunction)

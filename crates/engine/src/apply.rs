@@ -37,8 +37,8 @@ pub(crate) struct Committed {
 }
 
 impl Committed {
-    /// Applies the entry and answers whoever waits for it.
-    pub(crate) fn apply(self, catalog: &Catalog, params: HnswParams) {
+    /// Applies the entry; the answer is for whoever waits for it.
+    pub(crate) fn apply(self, catalog: &Catalog, params: HnswParams) -> Answer {
         let op = match self.payload {
             Some(payload) => settled(self.op, &payload),
             None => self.op,
@@ -49,8 +49,22 @@ impl Committed {
             rows,
             durable: self.durable,
         });
+        let reply = self.reply;
+        Answer { answer, reply }
+    }
+}
+
+/// What became of an entry.
+#[must_use = "somebody waits for it"]
+pub(crate) struct Answer {
+    answer: Result<Applied>,
+    reply: oneshot::Sender<Result<Applied>>,
+}
+
+impl Answer {
+    pub(crate) fn send(self) {
         // A caller that went away does not need the answer; the write stands.
-        let _ = self.reply.send(answer);
+        let _ = self.reply.send(self.answer);
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn covered(manifest: &Manifest) -> u64 {
 /// Writes the files of a checkpoint, and the manifest that names them.
 fn write(shared: &Shared, number: u64, path: &Path) -> Result<Manifest> {
     // What was applied before the catalog and the views are read is in them.
-    let applied = shared.applied.load(Ordering::Acquire);
+    let applied = *shared.applied.borrow();
     let (catalog_index, namespaces, datasets) = shared.catalog.snapshot();
     // After the catalog was read, so that it is above the numbers of all datasets in it.
     let next_dataset = *shared.catalog.ordering.lock();

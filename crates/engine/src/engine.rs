@@ -442,8 +442,10 @@ fn apply_all(shared: &Shared, committed: &Receiver<Option<Committed>>) {
     let _gone = SetAtEnd(&shared.applier_gone);
     while let Ok(Some(entry)) = committed.recv() {
         let index = entry.index;
-        entry.apply(&shared.catalog, shared.options.hnsw);
-        shared.applied.store(index, Ordering::Release);
+        let answer = entry.apply(&shared.catalog, shared.options.hnsw);
+        // Before the writer is answered, who may look for its entry in the change feed at once.
+        shared.applied.send_replace(index);
+        answer.send();
         shared.indexers.ring();
     }
 }

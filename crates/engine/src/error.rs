@@ -185,6 +185,10 @@ pub enum Error {
     BadEntry { index: u64, what: &'static str },
     #[error("the node no longer takes writes: {0}; restart it when the cause is gone")]
     Stopped(String),
+    #[error(
+        "dataset '{dataset}' has new columns as of sequence {sequence}, and a feed of one dataset keeps one schema; follow it anew from sequence {sequence}"
+    )]
+    SchemaGrew { dataset: String, sequence: u64 },
     #[error("the search did not end within {0:?}; raise timeout_ms or lower ef")]
     Timeout(Duration),
 }
@@ -233,6 +237,7 @@ impl Error {
             Error::NotADataFolder { .. } => "no_data_folder",
             Error::BadEntry { .. } => "bad_log_entry",
             Error::Stopped(_) => "node_stopped",
+            Error::SchemaGrew { .. } => "schema_grew",
             Error::Timeout(_) => "timeout",
         }
     }
@@ -245,6 +250,7 @@ impl Error {
             }
             Error::NamespaceNotEmpty { .. }
             | Error::Locked { .. }
+            | Error::SchemaGrew { .. }
             | Error::NotADataFolder { .. } => Class::FailedPrecondition,
             Error::Unimplemented(_) => Class::Unimplemented,
             Error::MemoryLimit { .. } | Error::DiskSpace { .. } => Class::ResourceExhausted,
@@ -311,6 +317,7 @@ fn of_log(error: &longbow_log::Error) -> (&'static str, Class) {
         Log::Damaged { .. } | Log::Missing { .. } => ("data_damaged", Class::Internal),
         Log::Replay { .. } => ("replay_failed", Class::Internal),
         Log::TooLong { .. } => ("entry_too_long", Class::InvalidArgument),
+        // To ask again would not bring it back.
         Log::Purged { .. } => ("log_purged", Class::FailedPrecondition),
         Log::QueueFull { .. } => ("log_queue_full", Class::ResourceExhausted),
         _ => ("log_refused", Class::Unavailable),

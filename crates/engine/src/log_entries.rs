@@ -1,15 +1,13 @@
 //! The log of a folder that no node runs on, entry by entry.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use longbow_log::{Control, Record, Survey};
+use longbow_log::{Record, Survey};
 use longbow_storage::Manifest;
 use serde::Serialize;
 
-use crate::changes::ChangeKind;
+use crate::changes::{Change, ChangeKind, Names};
 use crate::checkpoint::{MANIFEST, covered};
-use crate::entry::{Parts, Small};
 use crate::error::Result;
 use crate::folder::Folder;
 
@@ -63,7 +61,7 @@ impl Folder {
 
     /// The names of the checkpoint's datasets, and the index up to which it holds everything; nothing where the manifest
     /// cannot be read, which is not what was asked for.
-    fn known(&self) -> (HashMap<u64, String>, u64) {
+    fn known(&self) -> (Names, u64) {
         let manifest = Manifest::read(self.disk.as_ref(), &self.path.join(MANIFEST));
         let manifest = manifest.ok().flatten().unwrap_or_default();
         let after = covered(&manifest);
@@ -75,42 +73,14 @@ impl Folder {
     }
 }
 
-fn describe(record: Record, names: &mut HashMap<u64, String>) -> Result<LogEntry> {
-    let bytes = record.payload.len() as u64;
-    let name_of = |number: u64| match names.get(&number) {
-        Some(name) => name.clone(),
-        None => format!("#{number}"),
-    };
-    let (index, timestamp_us, shard) = (record.index, record.timestamp_us, record.shard);
-    let entry = |kind, subject| LogEntry {
-        index,
-        timestamp_us,
-        shard,
-        kind,
-        subject,
-        bytes,
-    };
-    match record.control() {
-        Some(Control::Vote) => return Ok(entry(ChangeKind::Control, "vote".to_owned())),
-        Some(Control::Truncate { after }) => {
-            let subject = format!("truncation after {after}");
-            return Ok(entry(ChangeKind::Control, subject));
-        }
-        None => {}
-    }
-    let (kind, subject) = match Parts::read(index, record.kind, record.payload)? {
-        Parts::Put { dataset, .. } => (ChangeKind::Put, name_of(dataset)),
-        Parts::DeleteRows { dataset, .. } => (ChangeKind::Delete, name_of(dataset)),
-        Parts::Small(Small::DeleteIds { dataset, .. }) => (ChangeKind::Delete, name_of(dataset)),
-        Parts::Small(Small::DropDataset { dataset }) => (ChangeKind::DropDataset, name_of(dataset)),
-        Parts::Small(Small::Schema { dataset, .. }) => (ChangeKind::Schema, name_of(dataset)),
-        Parts::Small(Small::CreateDataset { dataset, name, .. }) => {
-            names.insert(dataset, name.clone());
-            (ChangeKind::CreateDataset, name)
-        }
-        Parts::Small(Small::CreateNamespace { name } | Small::DeleteNamespace { name }) => {
-            (ChangeKind::Namespace, name)
-        }
-    };
-    Ok(entry(kind, subject))
+fn describe(record: Record, names: &mut Names) -> Result<LogEntry> {
+    let change = Change::read(record, names)?;
+    Ok(LogEntry {
+        index: change.sequence,
+        timestamp_us: change.timestamp_us,
+        shard: change.shard,
+        kind: change.kind,
+        subject: change.subject,
+        bytes: change.bytes,
+    })
 }

@@ -23,7 +23,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         if shared.log.poisoned().is_some() {
             continue;
         }
-        let applied = shared.applied.load(Ordering::Acquire);
+        let applied = *shared.applied.borrow();
         let quiet = std::mem::replace(&mut last_applied, applied) == applied;
         for dataset in shared.catalog.datasets() {
             let view = dataset.view();

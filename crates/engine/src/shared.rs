@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use longbow_disk::Disk;
 use longbow_log::{Entry, Log};
 use parking_lot::{Condvar, Mutex};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::apply::{Applied, Committed};
 use crate::catalog::Catalog;
@@ -22,8 +22,8 @@ pub(crate) struct Shared {
     pub disk: Arc<dyn Disk>,
     pub log: Log,
     pub catalog: Catalog,
-    /// Every entry up to this index was applied.
-    pub applied: AtomicU64,
+    /// Every entry up to this index was applied. Whoever follows the log waits on it.
+    pub applied: watch::Sender<u64>,
     /// Number of the last checkpoint.
     pub checkpoint: AtomicU64,
     pub stopping: AtomicBool,
@@ -55,7 +55,7 @@ impl Shared {
         next_file: u64,
         to_applier: Sender<Option<Committed>>,
     ) -> Self {
-        let applied = AtomicU64::new(log.last_index());
+        let applied = watch::Sender::new(log.last_index());
         Shared {
             options,
             disk,

@@ -2,6 +2,7 @@
 
 mod folder;
 mod run;
+mod tail;
 
 use std::path::{Path, PathBuf};
 

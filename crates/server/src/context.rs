@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use longbow_engine::Engine;
 use longbow_types::Config;
+use tokio::sync::watch;
 
 /// Shared by both Flight servers and the HTTP server.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct Context {
     pub data: SocketAddr,
     /// Where the meta server listens.
     pub meta: SocketAddr,
+    /// Says true once the node is to stop.
+    pub stopped: watch::Receiver<bool>,
 }
 
 /// Which of the two Flight servers a call came to.
@@ -27,6 +30,13 @@ pub(crate) enum Role {
 }
 
 impl Context {
+    /// Waits until the node is to stop.
+    pub async fn stopping(&self) {
+        let mut stopped = self.stopped.clone();
+        // An error means that the sender is gone, which is a stop as well.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+
     /// The address of the other server, for a call that came to the wrong one.
     pub fn other(&self, role: Role) -> (&'static str, SocketAddr) {
         match role {

@@ -8,8 +8,7 @@ use arrow_flight::{FlightData, FlightDescriptor};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::StreamExt;
-use longbow_engine::{Batch, Change, ChangeKind, SearchRequest};
-use serde::Deserialize;
+use longbow_engine::{Batch, SearchRequest};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
@@ -17,7 +16,7 @@ use tonic::{Status, Streaming};
 use crate::context::{Shared, blocking};
 use crate::put::{acknowledgement, read_schema};
 use crate::status::{invalid, of, of_transport};
-use crate::{encode, json};
+use crate::{encode, feed, json};
 
 /// Queries that are answered by one message.
 const QUERIES: usize = 64;
@@ -27,7 +26,7 @@ const QUERY_COLUMNS: &[&str] = &["dataset", "k", "ef", "query_vector"];
 const AHEAD: usize = 8;
 
 /// Where answers go; an error from it means that the client went away.
-type Answers = mpsc::Sender<Result<FlightData, Status>>;
+pub(crate) type Answers = mpsc::Sender<Result<FlightData, Status>>;
 
 /// Takes the stream in a task of its own and gives its answers.
 pub(crate) fn start(
@@ -64,7 +63,7 @@ async fn take(
         return search(context, incoming, answers).await;
     }
     if is_command && descriptor.cmd.as_ref() == b"sync" {
-        return changes(context, incoming, answers).await;
+        return feed::changes(context, incoming, answers).await;
     }
     match ingest_dataset(&descriptor) {
         Some(dataset) => ingest(context, &dataset, incoming, until_durable, answers).await,
@@ -73,13 +72,13 @@ async fn take(
 }
 
 /// The messages of a call, the first one included.
-struct Incoming {
+pub(crate) struct Incoming {
     first: Option<FlightData>,
     rest: Streaming<FlightData>,
 }
 
 impl Incoming {
-    async fn next(&mut self) -> Result<Option<FlightData>, Status> {
+    pub async fn next(&mut self) -> Result<Option<FlightData>, Status> {
         match self.first.take() {
             Some(first) => Ok(Some(first)),
             None => self.rest.next().await.transpose().map_err(of_transport),
@@ -330,67 +329,4 @@ fn wrong(name: &str, expected: &str, column: &dyn Array, row: usize) -> Status {
         "row {row} of column '{name}' (type {got}) is null or of the wrong type; expected {expected}"
     );
     invalid("bad_query_column", &text)
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct From {
-    from: u64,
-}
-
-/// The log from a sequence number on, to its present end: `{"from": n}` as a message's metadata, 1 if the client ends without.
-async fn changes(
-    context: &Shared,
-    mut messages: Incoming,
-    answers: &Answers,
-) -> Result<(), Status> {
-    let mut from = 1;
-    // The request may come with the descriptor or in any message after it, up to where the client is done writing.
-    while let Some(message) = messages.next().await? {
-        if !message.app_metadata.is_empty() {
-            from = json::read::<From>(&message.app_metadata, "sync request", &["from"])?.from;
-            break;
-        }
-    }
-    let mut has_schema = false;
-    loop {
-        let changes = blocking(|| context.engine.changes(from)).map_err(|error| of(&error))?;
-        let Some(last) = changes.last() else {
-            return Ok(());
-        };
-        from = last.sequence + 1;
-        for change in changes {
-            if !change.header.is_empty()
-                && !std::mem::replace(&mut has_schema, true)
-                && let Some(schema) = missing_schema(context, &change)
-                && answers.send(Ok(schema)).await.is_err()
-            {
-                return Ok(());
-            }
-            let said = json!({
-                "sequence": change.sequence,
-                "timestamp": change.timestamp_us,
-                "dataset": change.dataset,
-                "kind": change.kind,
-            });
-            let answer = FlightData {
-                data_header: change.header,
-                data_body: change.body,
-                app_metadata: json::body(&said),
-                flight_descriptor: None,
-            };
-            if answers.send(Ok(answer)).await.is_err() {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// The schema to send before rows whose dataset was created before the feed began: Arrow readers need one first.
-fn missing_schema(context: &Shared, change: &Change) -> Option<FlightData> {
-    if change.kind != ChangeKind::Put {
-        return None;
-    }
-    let dataset = context.engine.catalog().find(change.dataset.as_deref()?)?;
-    Some(encode::schema(&dataset.view().schema.arrow))
 }

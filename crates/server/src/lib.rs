@@ -27,6 +27,8 @@ mod context;
 mod encode;
 mod error;
 mod exchange;
+mod feed;
+mod follow;
 mod get;
 mod health;
 mod http;
@@ -42,6 +44,7 @@ mod wire;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use longbow_engine::{Engine, Options, SyncMethod, SyncMode};
 use longbow_types::{Config, WalSyncMethod};
@@ -52,9 +55,15 @@ use crate::health::NodeHealth;
 use crate::listen::Listeners;
 
 pub use error::Error;
+pub use feed::FeedRequest;
+pub use follow::{FollowError, follow};
 pub use listen::Started;
 
-/// Serves until `shutdown` is done, then ends what is under way and closes the engine. `started` is called once all
+/// How long calls that are under way may take to end once the node stops. What was acknowledged is safe, and a client
+/// that neither reads nor ends its call would hold the node up for ever.
+const END_WITHIN: Duration = Duration::from_secs(10);
+
+/// Serves until `shutdown` is done, then gives what is under way ten seconds to end, and closes the engine. `started` is called once all
 /// servers accept calls.
 ///
 /// # Errors
@@ -69,13 +78,14 @@ pub async fn run(
     let options = engine_options(&config);
     let engine = tokio::task::spawn_blocking(move || Engine::open_folder(options));
     let engine = engine.await.map_err(|_| Error::Panicked)??;
+    let (stop, stopped) = watch::channel(false);
     let context = Arc::new(Context {
         engine: engine.clone(),
         data: listeners.data_addr(),
         meta: listeners.meta_addr(),
+        stopped: stopped.clone(),
         config,
     });
-    let (stop, stopped) = watch::channel(false);
     let told = listeners.started(&engine);
     let serving = listeners.serve(&context, Arc::new(NodeHealth::new(engine.clone())), stopped);
     started(&told);
@@ -84,7 +94,13 @@ pub async fn run(
         served = &mut serving => served,
         () = shutdown => {
             let _ = stop.send(true);
-            serving.await
+            match tokio::time::timeout(END_WITHIN, serving).await {
+                Ok(served) => served,
+                Err(_) => {
+                    tracing::warn!(after = ?END_WITHIN, "calls that do not end are cut off");
+                    Ok(())
+                }
+            }
         }
     };
     let closed = tokio::task::spawn_blocking(move || engine.close())

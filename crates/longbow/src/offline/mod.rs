@@ -1,4 +1,5 @@
-//! What is done with a data folder while no node runs on it: `verify`, `repair`, `log tail`.
+//! What is done with a data folder while no node runs on it: `verify`, `repair`, `log tail`, which also asks a node
+//! that runs.
 
 pub mod repair;
 pub mod tail;
@@ -36,7 +37,7 @@ pub fn run(asked: Asked) -> ExitCode {
 
 /// The commands, as the command line knows them.
 pub fn commands() -> [clap::Command; 3] {
-    let log = clap::Command::new("log").about("Read the log of a node that does not run");
+    let log = clap::Command::new("log").about("Read the log");
     [
         verify::command(),
         repair::command(),

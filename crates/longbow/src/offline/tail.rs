@@ -1,16 +1,19 @@
-//! `longbow log tail`: prints the log of a node that does not run, entry by entry.
+//! `longbow log tail`: prints the log entry by entry, of a node that does not run from its folder, of one that runs by
+//! asking it.
 
 use std::collections::VecDeque;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Arg, ArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, value_parser};
 use longbow_engine::{LogEntry, Survey};
+use longbow_server::FeedRequest;
 use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
 
-use super::{data_path, open, path_in, time};
+use super::{data_path, open, time};
 use crate::out::{DAMAGED, complain};
 
 /// How many entries are printed where nothing else is said, and the most that may be asked for without a first index.
@@ -19,17 +22,32 @@ const MOST_LAST: u64 = 1_000_000;
 
 /// What it was given.
 pub struct Arguments {
-    path: PathBuf,
+    source: Source,
     from: Option<u64>,
     limit: Option<u64>,
     json: bool,
 }
 
+/// Where the log is.
+enum Source {
+    /// The folder of a node that does not run.
+    Folder(PathBuf),
+    /// The data server of one that runs; and whether to go on with what comes.
+    Node { uri: String, follow: bool },
+}
+
 impl Arguments {
     /// From the command line.
     pub fn of(matches: &ArgMatches) -> Arguments {
+        let source = match matches.get_one::<String>("uri") {
+            Some(uri) => Source::Node {
+                uri: uri.clone(),
+                follow: matches.get_flag("follow"),
+            },
+            None => Source::Folder(super::path_in(matches)),
+        };
         Arguments {
-            path: path_in(matches),
+            source,
             from: matches.get_one::<u64>("from").copied(),
             limit: matches.get_one::<u64>("limit").copied(),
             json: matches.get_flag("json"),
@@ -49,12 +67,29 @@ pub fn command() -> clap::Command {
         .value_name("N")
         .value_parser(value_parser!(u64).range(1..))
         .help(format!(
-            "Print at most so many entries [default without --from: {LAST}]"
+            "Print at most so many entries; without --from the last so many [default: {LAST}], before those that follow"
         ));
+    let uri = Arg::new("uri")
+        .long("uri")
+        .value_name("URI")
+        .conflicts_with("data_path")
+        .help("The data server of a node that runs, like grpc://127.0.0.1:3000");
+    let follow = Arg::new("follow")
+        .long("follow")
+        .action(ArgAction::SetTrue)
+        .conflicts_with("data_path")
+        .help("Go on with the entries as they come, until interrupted; with --uri");
+    let source = ArgGroup::new("source").args(["data_path", "uri"]);
     clap::Command::new("tail")
         .about("Print entries of the log: index, time, shard, what was done, to what, bytes")
-        .after_help("Exit codes: 0, or 3 if the log is damaged where it was read.")
-        .arg(data_path())
+        .after_help(
+            "Exit codes: 0, also when interrupted; 1 if the node refuses, stops or is not there; 3 if the log is damaged \
+             where it was read.",
+        )
+        .arg(data_path().required(false))
+        .arg(uri)
+        .group(source.required(true))
+        .arg(follow)
         .arg(from)
         .arg(limit)
         .arg(super::json())
@@ -62,7 +97,58 @@ pub fn command() -> clap::Command {
 
 /// Prints entries.
 pub fn run(arguments: &Arguments) -> ExitCode {
-    let folder = match open(&arguments.path, "longbow log tail") {
+    match &arguments.source {
+        Source::Folder(path) => of_folder(path, arguments),
+        Source::Node { uri, follow } => of_node(uri, *follow, arguments),
+    }
+}
+
+/// Prints what a node says of its log.
+fn of_node(uri: &str, follow: bool, arguments: &Arguments) -> ExitCode {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = match builder.enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(&format!("cannot start the network: {error}"), 1),
+    };
+    let last = arguments.limit.unwrap_or(LAST).min(MOST_LAST);
+    let asked = FeedRequest {
+        from: arguments.from,
+        last: arguments.from.is_none().then_some(last),
+        follow,
+        ..FeedRequest::default()
+    };
+    // The last entries are as many as were asked for anyway.
+    let limit = arguments.limit.filter(|_| arguments.from.is_some());
+    let mut left = limit.unwrap_or(u64::MAX);
+    let mut written = Ok(());
+    // Standard output hands on each line as it ends.
+    let mut each = |entry: LogEntry| {
+        written = writeln!(io::stdout().lock(), "{}", line(&entry, arguments.json));
+        left -= 1;
+        match written.is_ok() && left > 0 {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    };
+    let read = runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())
+            .map_err(|error| format!("cannot listen for signals: {error}"))?;
+        tokio::select! {
+            read = longbow_server::follow(uri, asked, &mut each) => {
+                read.map_err(|error| error.to_string())
+            }
+            _ = interrupt.recv() => Ok(()),
+        }
+    });
+    match (read, written) {
+        (Err(message), _) => complain(&message, 1),
+        (Ok(()), written) => outcome(written),
+    }
+}
+
+/// Prints what lies in a folder.
+fn of_folder(path: &Path, arguments: &Arguments) -> ExitCode {
+    let folder = match open(path, "longbow log tail") {
         Ok(folder) => folder,
         Err(code) => return code,
     };
@@ -99,10 +185,18 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     let written = written.and_then(|()| out.flush());
     match (read, written) {
         (Err(error), _) => complain(&error.to_string(), 1),
-        (Ok(_), Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => {
+        (Ok(survey), Ok(())) => end(&survey),
+        (Ok(_), written) => outcome(written),
+    }
+}
+
+/// The exit code for what became of the output. A reader that has gone away is no error of ours.
+fn outcome(written: io::Result<()>) -> ExitCode {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             complain(&format!("cannot write to standard output: {error}"), 1)
         }
-        (Ok(survey), _) => end(&survey),
+        _ => ExitCode::SUCCESS,
     }
 }
 

@@ -114,7 +114,7 @@ pub fn snapshot(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// A node that runs. It is killed if the test ends early.
-pub struct Node(Child);
+pub struct Node(Child, String);
 
 impl Node {
     fn spawn(folder: &Path) -> (Node, String) {
@@ -130,7 +130,7 @@ impl Node {
         BufReader::new(stdout)
             .read_line(&mut ready)
             .expect("a line or the end");
-        (Node(child), ready)
+        (Node(child, ready.clone()), ready)
     }
 
     /// Starts one and waits until it is up.
@@ -148,6 +148,13 @@ impl Node {
         let (mut node, ready) = Node::spawn(folder);
         assert_eq!(ready, "", "it started");
         node.end()
+    }
+
+    /// Where its data server listens.
+    pub fn uri(&self) -> String {
+        let mut words = self.1.split_whitespace();
+        let data = words.find_map(|word| word.strip_prefix("data="));
+        format!("grpc://{}", data.expect("a node that is up"))
     }
 
     pub fn pid(&self) -> u32 {
