@@ -155,9 +155,15 @@ impl Shared {
     /// Does what there is to be done until `done`, or until there is nothing that nobody else is at.
     pub(crate) fn help<'a>(&'a self, mut state: MutexGuard<'a, State>, done: impl Fn() -> bool) {
         while !done() {
-            let (Some(job), _) = state.next_job(&self.options) else {
-                break;
+            // It is told first of all, and what others handed in meanwhile is for the log's own threads.
+            let (job, another) = match state.next_job(&self.options) {
+                (Some(_), another) if state.can_tell() => (Job::Tell, another),
+                (Some(job), another) => (job, another),
+                (None, _) => break,
             };
+            if another {
+                self.call_for_work(&mut state);
+            }
             state = self.run(job, state);
         }
         self.call_for_work(&mut state);
