@@ -70,7 +70,9 @@ impl State {
         let write = self.can_write(options).then_some(Job::Write);
         let sync = self.can_sync(options.sync).then_some(Job::Sync);
         let tell = self.can_tell().then_some(Job::Tell);
-        let another = [write, sync, tell].iter().flatten().count() > 1;
+        // Also a batch that lingers: somebody must be there when it is to be written.
+        let waiting = self.has_batch(options).then_some(Job::Write);
+        let another = [waiting, sync, tell].iter().flatten().count() > 1;
         // The disk must not idle while callers are woken, if there is someone else to wake them. Where nobody waits for
         // the disk, a sync is the last thing that a thread should be stuck in.
         let disk_first = options.sync == SyncMode::EveryAck && self.idle > 0;
@@ -164,16 +166,23 @@ impl Shared {
             if another {
                 self.call_for_work(&mut state);
             }
-            state = self.run(job, state);
+            state = match job {
+                Job::Tell => self.tell(state, &done),
+                job => self.run(job, state),
+            };
         }
         self.call_for_work(&mut state);
+        if state.is_over(self.options.sync) {
+            // This thread was the last that was at something: the others may end.
+            self.work.notify_all();
+        }
     }
 
     fn run<'a>(&'a self, job: Job, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         match job {
             Job::Write => self.write(state),
             Job::Sync => self.sync(state),
-            Job::Tell => self.tell(state),
+            Job::Tell => self.tell(state, || false),
         }
     }
 
@@ -196,9 +205,14 @@ impl Shared {
         state
     }
 
-    fn tell<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    /// Tells whatever there is to be told, or until `enough`.
+    fn tell<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        enough: impl Fn() -> bool,
+    ) -> MutexGuard<'a, State> {
         state.teller = Some(thread::current().id());
-        while !state.told.is_empty() {
+        while !state.told.is_empty() && !enough() {
             let mut told = mem::take(&mut state.told);
             let bytes: u64 = told.iter().map(|(group, _)| group.bytes).sum();
             // Before they are told: a completion may find room for the next entry.
@@ -237,15 +251,11 @@ impl Shared {
         state.syncing = true;
         drop(state);
         let started = Instant::now();
-        let synced = if self.options.sync == SyncMode::Never {
-            self.sync_all_segments()
-        } else {
-            let synced = files.iter().try_for_each(|file| file.sync_data());
-            synced.and_then(|()| match dir {
-                true => self.disk.sync_dir(&self.options.dir),
-                false => Ok(()),
-            })
-        };
+        let synced = files.iter().try_for_each(|file| file.sync_data());
+        let synced = synced.and_then(|()| match dir {
+            true => self.disk.sync_dir(&self.options.dir),
+            false => Ok(()),
+        });
         if synced.is_ok() {
             // Before anyone can see that something is durable.
             self.options.observer.synced(started.elapsed(), bytes);

@@ -87,7 +87,6 @@ mod sequence;
 mod shards;
 mod spares;
 mod state;
-mod syncer;
 mod verify;
 mod walk;
 mod writer;

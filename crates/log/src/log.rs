@@ -134,8 +134,9 @@ impl Log {
             .map(|range| range.start)
     }
 
-    /// Queues several entries, which get consecutive indexes, are written together and succeed or fail together:
-    /// cheaper for each than [`append`](Log::append), because `done` is called once for all of them.
+    /// Queues several entries, which get consecutive indexes and are acknowledged or refused together: cheaper for each
+    /// than [`append`](Log::append), because `done` is called once for all of them. After a crash before that, some of
+    /// them may be there, each whole.
     ///
     /// # Errors
     ///
@@ -320,7 +321,8 @@ impl Log {
         if is_completion {
             return Ok(());
         }
-        for handle in std::mem::take(&mut *self.threads.lock()) {
+        // Held meanwhile, so that whoever else closes the log waits for its end too.
+        for handle in self.threads.lock().drain(..) {
             if handle.join().is_err() {
                 tracing::error!("a thread of the log panicked");
             }

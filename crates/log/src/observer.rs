@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Told about every write and sync, on the log's own threads: must be quick and must not call the log.
+/// Told about every write and sync, on the log's own threads: must be quick, must not panic and must not call
+/// the log.
 pub trait Observer: Send + Sync {
     /// So many bytes, headers and padding included, were handed to the operating system.
     fn written(&self, bytes: u64);

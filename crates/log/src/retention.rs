@@ -10,12 +10,15 @@ use crate::{Log, Options, Result};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Who still needs which records.
 #[derive(Debug)]
 pub(crate) struct Retention {
-    /// The highest index that a purge was asked for. Held while segments are removed.
-    covered: Mutex<u64>,
+    /// The highest index that a purge was asked for.
+    covered: AtomicU64,
+    /// Held while segments are removed.
+    purging: Mutex<()>,
     holds: Arc<Mutex<Holds>>,
 }
 
@@ -52,7 +55,8 @@ impl Retention {
     /// A checkpoint has everything up to this index.
     pub(crate) fn covering(after: u64) -> Retention {
         Retention {
-            covered: Mutex::new(after),
+            covered: AtomicU64::new(after),
+            purging: Mutex::new(()),
             holds: Arc::default(),
         }
     }
@@ -98,8 +102,10 @@ impl Log {
     /// first. What did not go stays, and the purge can be tried again.
     pub fn purge(&self, up_to: u64) -> Result<()> {
         let Shared { disk, options, .. } = &*self.shared;
-        let mut covered = self.shared.retention.covered.lock();
-        *covered = up_to.max(*covered);
+        let retention = &self.shared.retention;
+        let covered = retention.covered.fetch_max(up_to, Ordering::AcqRel);
+        let covered = covered.max(up_to);
+        let _one_at_a_time = retention.purging.lock();
         // A vote that is not acknowledged yet is not known yet.
         let known = covered.min(self.shared.shards.noted());
         let mut removed = false;
@@ -156,7 +162,7 @@ impl Log {
 
     /// Bytes of segments that no purge was asked for yet: what a checkpoint would let go.
     pub fn uncovered_bytes(&self) -> u64 {
-        let covered = *self.shared.retention.covered.lock();
+        let covered = self.shared.retention.covered.load(Ordering::Acquire);
         let segments = self.shared.segments.lock();
         let all: u64 = segments.iter().map(|segment| segment.end).sum();
         all - covered_by(&segments, covered).1

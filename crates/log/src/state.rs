@@ -154,7 +154,7 @@ impl State {
         self.queue_bytes += group.bytes;
         self.queue_entries += group.entries.len();
         if group.until_durable {
-            self.sync_wanted = group.last();
+            self.sync_wanted = self.sync_wanted.max(group.last());
         }
         if self.queue.is_empty() && !options.linger.is_zero() {
             self.queue_since = Some(Instant::now());

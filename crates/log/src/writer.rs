@@ -63,8 +63,7 @@ impl Written {
         state.unsynced_since.get_or_insert_with(Instant::now);
         state.unsynced_dir |= self.new_name;
         let known = state.unsynced_files.last();
-        let tracked = options.sync != SyncMode::Never;
-        if tracked && !known.is_some_and(|file| Arc::ptr_eq(file, &self.file)) {
+        if !known.is_some_and(|file| Arc::ptr_eq(file, &self.file)) {
             state.unsynced_files.push(self.file);
         }
     }
