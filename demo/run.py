@@ -38,7 +38,7 @@ SHOWN = (
 )
 FILTERED = "uncomfortable when meeting new people"
 LAST_ID = 1
-LAST_GLOSS = "what was written a moment before the power went"
+LAST_GLOSS = "what was written a moment before the end"
 
 
 def load_questions() -> list[Question]:
@@ -129,7 +129,7 @@ class Demo:
         self.check("rows acknowledged", rows, rows == total, total)
         self.check("searchable when acknowledged", str(done.searchable), done.searchable, "True")
         # By default the log is synced behind the acknowledgements; see `STORAGE_ASYNC_FSYNC`.
-        synced = "yes" if done.durable else "not yet: it survives kill -9 from now on"
+        synced = "yes" if done.durable else "in a moment; it survives kill -9 already"
         screen.figure(f"synced to disk (log offset {done.offset})", synced)
         began = time.monotonic()
         client.wait_until_indexed(DATASET, timeout=120)
@@ -190,7 +190,8 @@ class Demo:
         again = exact_ids(client, DATASET, self.questions)
         same = sum(a == b for a, b in zip(again, truth))
         good = same == len(truth)
-        self.check("descriptions with the same ten answers", str(same), good, f"all {len(truth)}")
+        name = "descriptions with the same ten exact answers as before"
+        self.check(name, str(same), good, f"all {len(truth)}")
         client.wait_until_indexed(DATASET, timeout=120)
         recall = measure(client, DATASET, self.questions, truth).recall
         self.check_recall("recall@10 of the recovered index", recall)

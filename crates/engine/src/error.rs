@@ -173,7 +173,7 @@ pub enum Error {
         "{path} holds no log, but the folder around it has a checkpoint or rows; restore the log from a backup or a replica, or choose another data folder"
     )]
     LogMissing { path: String },
-    #[error("{holder}; stop that process or choose another data folder")]
+    #[error("{holder}")]
     Locked { holder: String },
     #[error(
         "{path} is no data folder: it holds no log, no MANIFEST and no datasets; give the folder that the node is started with"
