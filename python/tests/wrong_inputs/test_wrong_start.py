@@ -132,7 +132,7 @@ def running(tmp_path: Path) -> Iterator[Target]:
 def test_a_second_server_on_a_folder_is_refused(running: Target) -> None:
     path = running.server.path
     before = contents(path)
-    check_failed(serve(path), "data_folder_locked", str(path), "pid ", "another data folder")
+    check_failed(serve(path), "data_folder_locked", str(path), "pid ", "another folder")
     assert contents(path) == before
     running.check_alive()
 
