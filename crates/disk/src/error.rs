@@ -117,7 +117,7 @@ pub enum Error {
         limit: u64,
     },
     /// Another process, or another part of this one, holds the lock.
-    #[error("{} is locked by another process ({holder}): stop it first, or use another folder", path.display())]
+    #[error("{} is locked by another process ({holder}); stop it first, or use another folder", path.display())]
     Held {
         /// The lock file.
         path: PathBuf,
