@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from .closing import Closing
 from .errors import translate, translated
 from .session import Session, decode, encode
 
@@ -24,7 +24,7 @@ class Change:
     """One entry of the log.
 
     Attributes:
-        sequence: its number; consecutive along the log of all datasets.
+        sequence: its number; ascending along the log of all datasets.
         timestamp: when it was written.
         kind: ``put``, ``delete``, ``create_dataset``, ``drop_dataset``,
             ``schema`` (the dataset has new columns) or ``namespace``.
@@ -39,7 +39,7 @@ class Change:
     table: pa.Table | None
 
 
-class ChangeStream:
+class ChangeStream(Closing):
     """An iterator of changes.
 
     Leaving it, by ``close()`` or the end of a ``with`` block, ends the feed.
@@ -108,17 +108,6 @@ class ChangeStream:
     def __del__(self) -> None:
         if hasattr(self, "_wanted"):
             self.close()
-
-    def __enter__(self) -> ChangeStream:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _read(

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 
 from .admin import Admin
+from .closing import Closing
 from .reads import Reads
 from .session import Session
 from .writes import Writes
 
 
-class LongbowClient(Writes, Reads, Admin):
+class LongbowClient(Writes, Reads, Admin, Closing):
     """A connection to a Longbow server. Any number of threads may share one.
 
     Args:
@@ -58,17 +58,6 @@ class LongbowClient(Writes, Reads, Admin):
     def close(self) -> None:
         """Closes the connections; the client can't be used after."""
         self._session.close()
-
-    def __enter__(self) -> LongbowClient:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         # Neither the key nor the headers: a repr ends up in logs.

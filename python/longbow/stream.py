@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from .closing import Closing
 from .errors import translate, translated
 
 
-class BatchStream:
+class BatchStream(Closing):
     """An iterator of record batches that one call streams back.
 
     Nothing is buffered beyond what the transport holds: what is not read is
@@ -73,13 +73,3 @@ class BatchStream:
             self._done = True
             self._reader.cancel()
 
-    def __enter__(self) -> BatchStream:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

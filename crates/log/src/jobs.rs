@@ -276,3 +276,99 @@ impl Shared {
 pub(crate) fn writes_are_synced(options: &Options) -> bool {
     options.sync == SyncMode::EveryAck && options.sync_method == SyncMethod::Dsync
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Entry, Log, Observer};
+    use longbow_disk::MemoryDisk;
+    use parking_lot::Mutex;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    /// Holds each sync back until it may end.
+    struct Held(Mutex<Receiver<()>>);
+
+    impl Observer for Held {
+        fn written(&self, _bytes: u64) {}
+
+        fn synced(&self, _took: Duration, _bytes: u64) {
+            // An error: the test has no more to hold back.
+            let _ = self.0.lock().recv();
+        }
+    }
+
+    fn held_log(sync: SyncMode) -> (Log, Sender<()>) {
+        let (release, held) = channel();
+        let options = Options {
+            sync,
+            observer: Arc::new(Held(Mutex::new(held))),
+            prepared_segments: 0,
+            ..Options::new("log")
+        };
+        let disk = Arc::new(MemoryDisk::new());
+        let (log, _) = Log::open(disk, options, 0, &mut |_| Ok(())).unwrap();
+        (log, release)
+    }
+
+    /// Waits until the log is in a state.
+    fn wait_for(log: &Log, is_there: impl Fn(&State) -> bool) {
+        while !is_there(&log.shared.state.lock()) {
+            thread::yield_now();
+        }
+    }
+
+    fn durable() -> Entry {
+        Entry {
+            durable: true,
+            ..Entry::default()
+        }
+    }
+
+    #[test]
+    fn a_log_can_be_closed_while_a_caller_works_for_it() {
+        // Several times: the threads may look only after the caller is done.
+        let modes = [SyncMode::EveryAck, SyncMode::Never];
+        for sync in modes.into_iter().cycle().take(40) {
+            let (log, release) = held_log(sync);
+            let (tell, told) = channel();
+            thread::scope(|scope| {
+                wait_for(&log, |state| state.idle == THREADS);
+                let caller = scope.spawn(|| log.append_and_wait([durable()]));
+                wait_for(&log, |state| state.syncing && state.idle == THREADS);
+                let log = &log;
+                scope.spawn(move || tell.send(log.close()).unwrap());
+                // The threads of the log looked for something to do, found nothing, and wait for the caller.
+                wait_for(log, |state| state.closed && state.idle == THREADS);
+                drop(release);
+                assert_eq!(caller.join().unwrap().unwrap().index, 1);
+                let closed = told.recv_timeout(Duration::from_secs(60));
+                // If it hangs, this lets it go, so that the test can end.
+                log.shared.work.notify_all();
+                assert!(matches!(closed, Ok(Ok(()))), "{closed:?}");
+            });
+        }
+    }
+
+    #[test]
+    fn a_caller_that_works_is_told_before_it_works_for_others() {
+        let (log, release) = held_log(SyncMode::EveryAck);
+        thread::scope(|scope| {
+            wait_for(&log, |state| state.idle == THREADS);
+            let (tell, told) = channel();
+            let log = &log;
+            scope.spawn(move || tell.send(log.append_and_wait([durable()])).unwrap());
+            wait_for(log, |state| state.syncing);
+            let other = scope.spawn(|| log.append_and_wait([durable()]));
+            wait_for(log, |state| state.next == 3);
+            // One sync ends; the next does not.
+            release.send(()).unwrap();
+            let told = told.recv_timeout(Duration::from_secs(60));
+            let others = other.is_finished();
+            drop(release);
+            assert!(matches!(told, Ok(Ok(ack)) if ack.index == 1));
+            assert!(!others);
+            assert_eq!(other.join().unwrap().unwrap().index, 2);
+        });
+    }
+}

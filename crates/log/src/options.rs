@@ -20,7 +20,7 @@ pub enum SyncMode {
     /// When it was synced. One sync serves all entries that were queued before it began.
     EveryAck,
     /// When it was handed to the operating system, which writes it to the disk when it likes: nothing is synced but by
-    /// [`Log::sync`](crate::Log::sync) and [`Log::close`](crate::Log::close), and a power loss may take what came since. For data that can be had again.
+    /// [`Log::sync`](crate::Log::sync) and [`Log::close`](crate::Log::close), and for an [`Entry`](crate::Entry) that asks for it; and a power loss may take what came since. For data that can be had again.
     Never,
 }
 

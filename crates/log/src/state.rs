@@ -124,6 +124,21 @@ impl State {
         self.unsynced_bytes > max_unsynced_bytes || oldest.is_some_and(is_old)
     }
 
+    /// Notes the first failure.
+    pub(crate) fn poison(&mut self, cause: Arc<longbow_disk::Error>) {
+        if self.poison.is_none() {
+            tracing::error!(%cause, "the log is closed for writing");
+            self.poison = Some(cause);
+        }
+    }
+
+    /// Notes that everything up to `target`, of which `bytes` were not synced before, is durable now.
+    pub(crate) fn note_durable(&mut self, target: u64, bytes: u64) {
+        self.durable = target;
+        self.unsynced_bytes -= bytes;
+        self.syncing_since = None;
+    }
+
     /// Queues a hand-in and gives it its indexes, or says why not.
     pub(crate) fn enqueue(
         &mut self,
@@ -173,26 +188,25 @@ impl State {
     pub(crate) fn take_batch(&mut self, options: &Options) -> VecDeque<Group> {
         let fits = self.queue_entries <= options.max_batch_entries
             && self.queue_bytes <= options.max_batch_bytes;
-        let batch = if fits {
-            mem::take(&mut self.queue)
-        } else {
-            let mut left = (options.max_batch_entries, options.max_batch_bytes);
-            let fitting = self.queue.iter().take_while(|group| {
-                let entries = left.0.checked_sub(group.entries.len());
-                let bytes = left.1.checked_sub(group.bytes);
-                let fits = entries.zip(bytes);
-                left = fits.unwrap_or(left);
-                fits.is_some()
-            });
-            let count = fitting.count().max(1);
-            self.queue.drain(..count).collect()
-        };
+        self.batches = self.batches.wrapping_add(1);
+        if fits {
+            return self.take_queue();
+        }
+        let mut left = (options.max_batch_entries, options.max_batch_bytes);
+        let fitting = self.queue.iter().take_while(|group| {
+            let entries = left.0.checked_sub(group.entries.len());
+            let bytes = left.1.checked_sub(group.bytes);
+            let fits = entries.zip(bytes);
+            left = fits.unwrap_or(left);
+            fits.is_some()
+        });
+        let count = fitting.count().max(1);
+        let batch: VecDeque<Group> = self.queue.drain(..count).collect();
         for group in &batch {
             self.queue_entries -= group.entries.len();
             self.queue_bytes -= group.bytes;
         }
         self.queue_since = None;
-        self.batches = self.batches.wrapping_add(1);
         batch
     }
 
@@ -221,31 +235,27 @@ impl State {
         let written = mem::take(&mut self.unsafe_groups);
         self.fail(written, error);
         if !self.writing {
-            self.fail_queue(error);
+            let queued = self.take_queue();
+            self.fail(queued, error);
         }
     }
 
     /// Refuses a batch and everything queued behind it, whose indexes are given to the entries that come next.
     pub(crate) fn refuse(&mut self, batch: VecDeque<Group>, error: &Error) {
         self.next = batch[0].first;
-        self.queue_entries = 0;
-        self.queue_bytes = 0;
-        self.queue_since = None;
-        let queued = mem::take(&mut self.queue);
-        for mut group in batch.into_iter().chain(queued) {
+        for mut group in batch.into_iter().chain(self.take_queue()) {
             // They are told when those before them are.
             group.refused = Some(error.clone());
             self.unsafe_groups.push_back(group);
         }
     }
 
-    /// Fails everything that is queued.
-    fn fail_queue(&mut self, error: &Error) {
-        let queued = mem::take(&mut self.queue);
+    /// Takes everything that is queued.
+    fn take_queue(&mut self) -> VecDeque<Group> {
         self.queue_entries = 0;
         self.queue_bytes = 0;
         self.queue_since = None;
-        self.fail(queued, error);
+        mem::take(&mut self.queue)
     }
 
     /// Lets these be told of a failure.
@@ -289,22 +299,5 @@ impl Shared {
         drop(state);
         self.work.notify_all();
         self.progress.notify_all();
-    }
-}
-
-impl State {
-    /// Notes the first failure.
-    pub(crate) fn poison(&mut self, cause: Arc<longbow_disk::Error>) {
-        if self.poison.is_none() {
-            tracing::error!(%cause, "the log is closed for writing");
-            self.poison = Some(cause);
-        }
-    }
-
-    /// Notes that everything up to `target`, of which `bytes` were not synced before, is durable now.
-    pub(crate) fn note_durable(&mut self, target: u64, bytes: u64) {
-        self.durable = target;
-        self.unsynced_bytes -= bytes;
-        self.syncing_since = None;
     }
 }

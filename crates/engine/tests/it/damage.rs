@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::types::Float32Type;
-use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch};
 use longbow_disk::{Disk, MemoryDisk};
 use longbow_engine::{Engine, Error, FileKind, Folder, Id, Options, SyncMode, Verification};
 
+use crate::plain::put;
 use crate::random::{Random, rounds};
 
 const DATA: &str = "data";
@@ -25,21 +24,6 @@ fn options() -> Options {
 
 fn open(disk: &MemoryDisk) -> Result<Engine, Error> {
     Engine::open(Arc::new(disk.clone()), options())
-}
-
-fn put(engine: &Engine, dataset: &str, ids: std::ops::Range<i64>) {
-    let vector = |id: i64| Some(vec![Some(id as f32), Some((id % 7) as f32)]);
-    let vectors = ids.clone().map(vector);
-    let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2);
-    let ids = Int64Array::from(ids.collect::<Vec<_>>());
-    let columns = [
-        ("id", Arc::new(ids) as _),
-        ("vector", Arc::new(vectors) as _),
-    ];
-    let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
-    let mut session = engine.put(dataset, &batch.schema()).expect("a good schema");
-    let pending = session.record_batch(&batch).expect("good rows");
-    pending.wait().expect("acknowledged");
 }
 
 /// A folder with every kind of file, and more in the log than the checkpoint holds.

@@ -8,6 +8,7 @@ mod found;
 mod lives;
 mod model;
 mod mortal;
+mod plain;
 mod power;
 mod property;
 mod random;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::types::Float32Type;
-use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch};
 use longbow_disk::{Disk, Fault, FaultyDisk, MemoryDisk};
 use longbow_engine::{Class, Engine, Error, Folder, Options, Repair, SyncMode, Verification};
 use longbow_storage::Manifest;
+
+use crate::plain::put;
 
 const DATA: &str = "data";
 
@@ -23,18 +23,8 @@ fn open(disk: &MemoryDisk) -> Result<Engine, Error> {
 }
 
 /// Puts one row and returns its place in the log.
-fn put(engine: &Engine, dataset: &str, id: i64) -> u64 {
-    let vectors = [Some(vec![Some(id as f32), Some(1.0)])];
-    let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2);
-    let ids = Int64Array::from(vec![id]);
-    let columns = [
-        ("id", Arc::new(ids) as _),
-        ("vector", Arc::new(vectors) as _),
-    ];
-    let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
-    let mut session = engine.put(dataset, &batch.schema()).expect("a good schema");
-    let pending = session.record_batch(&batch).expect("a good row");
-    pending.wait().expect("acknowledged");
+fn put_row(engine: &Engine, dataset: &str, id: i64) -> u64 {
+    put(engine, dataset, id..id + 1);
     engine.log_indices().0
 }
 
@@ -62,12 +52,12 @@ fn look(disk: Arc<dyn Disk>) -> (Folder, Verification, Repair) {
 fn damaged(at: u64) -> (MemoryDisk, u64) {
     let disk = MemoryDisk::new();
     let engine = open(&disk).expect("an empty folder");
-    put(&engine, "a", 1);
-    put(&engine, "b", 1);
+    put_row(&engine, "a", 1);
+    put_row(&engine, "b", 1);
     engine.checkpoint().expect("a checkpoint");
     let covered = engine.log_indices().0;
     for id in 2..22 {
-        put(&engine, "a", id);
+        put_row(&engine, "a", id);
     }
     engine.close().expect("closed");
     drop(engine);
@@ -96,7 +86,7 @@ fn check(disk: &MemoryDisk, covered: u64, at: u64) {
     assert_eq!(rows(&engine, "a"), at);
     assert_eq!(rows(&engine, "b"), 1);
     for id in 100..103 {
-        put(&engine, "b", id);
+        put_row(&engine, "b", id);
     }
     assert_eq!(engine.log_indices().0, covered + at + 2);
     engine.close().expect("closed");

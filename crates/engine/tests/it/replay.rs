@@ -5,13 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
-use arrow_array::types::Float32Type;
-use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch};
 use longbow_disk::MemoryDisk;
 use longbow_engine::{ChangeKind, Engine, Error, Folder, Id, Options, Start, SyncMode};
 use longbow_log::{Entry, Log};
 
 use crate::damage::files_below;
+use crate::plain::put;
 
 const DATA: &str = "data";
 
@@ -28,20 +27,6 @@ fn options() -> Options {
 
 fn open(disk: &MemoryDisk) -> Result<Engine, Error> {
     Engine::open(Arc::new(disk.clone()), options())
-}
-
-fn put(engine: &Engine, dataset: &str, ids: std::ops::Range<i64>) {
-    let vectors = ids.clone().map(|id| Some([Some(id as f32), Some(0.5)]));
-    let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2);
-    let ids = Int64Array::from(ids.collect::<Vec<_>>());
-    let columns = [
-        ("id", Arc::new(ids) as _),
-        ("vector", Arc::new(vectors) as _),
-    ];
-    let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
-    let mut session = engine.put(dataset, &batch.schema()).expect("a good schema");
-    let pending = session.record_batch(&batch).expect("good rows");
-    pending.wait().expect("acknowledged");
 }
 
 fn delete(engine: &Engine, dataset: &str, ids: std::ops::Range<i64>) {

@@ -3,12 +3,10 @@
 use crate::common::*;
 use bytes::Bytes;
 use longbow_disk::{Disk, File, Lock, MemoryDisk, Result};
-use longbow_log::{Entry, Options, SyncMode};
+use longbow_log::{Options, SyncMode};
 use std::io::IoSlice;
 use std::path::Path;
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread;
 use std::time::Duration;
 
 /// A disk whose syncs take until its gate is opened.
@@ -207,36 +205,4 @@ fn readers_do_not_see_what_is_not_acknowledged() {
     drop(gate);
     assert!(told.recv().unwrap().unwrap().durable);
     assert_eq!(log.read(1, u64::MAX).unwrap().len(), 3);
-}
-
-#[test]
-fn a_log_can_be_closed_while_a_caller_works_for_it() {
-    for sync in [SyncMode::EveryAck, SyncMode::Never] {
-        let disk = SlowDisk::new();
-        let (log, ..) = open_after(&disk, options(sync), 0).unwrap();
-        let gate = disk.close_gate();
-        let (tell, told) = channel();
-        thread::scope(|scope| {
-            let wanted = Entry {
-                durable: true,
-                ..entry(1, 10)
-            };
-            let caller = scope.spawn(|| log.append_and_wait([wanted]));
-            while log.unsynced_bytes() == 0 {
-                thread::sleep(Duration::from_millis(1));
-            }
-            let log = &log;
-            scope.spawn(move || tell.send(log.close()).unwrap());
-            // The threads of the log find nothing to do, and wait for the caller.
-            thread::sleep(Duration::from_millis(20));
-            drop(gate);
-            assert_eq!(caller.join().unwrap().unwrap().index, 1);
-            let closed = told.recv_timeout(Duration::from_secs(60));
-            if closed.is_err() {
-                // Lets the first one go, so that the test can end.
-                let _ = log.close();
-            }
-            assert!(matches!(closed, Ok(Ok(()))), "{closed:?}");
-        });
-    }
 }
