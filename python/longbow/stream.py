@@ -72,4 +72,3 @@ class BatchStream(Closing):
         if not self._done:
             self._done = True
             self._reader.cancel()
-
