@@ -17,7 +17,7 @@
 //! # What it is not
 //!
 //! No metric is turned into a "distance" here (that needs norms and signs, see the index), no threads, no
-//! symmetric kernels of two stored vectors, no quantisation.
+//! symmetric kernels of two stored vectors. Those of quantised graphs are a table of their own: [`rabitq`].
 //!
 //! # Invariants
 //!
@@ -47,6 +47,7 @@ mod metric;
 mod ops;
 mod portable;
 mod prefetch;
+pub mod rabitq;
 mod scalar;
 mod table;
 
@@ -61,6 +62,6 @@ mod sse2;
 
 pub use isa::Isa;
 pub use metric::Metric;
-pub use prefetch::prefetch;
+pub use prefetch::{prefetch, prefetch_all};
 pub use scalar::Scalar;
 pub use table::Kernels;

@@ -1,0 +1,95 @@
+use super::DIM_STEP;
+use super::line::Line;
+
+/// Steps that the largest element of a query is rounded to: the most whose upper byte stays below 128.
+const STEPS: f32 = 32639.0;
+/// Added to and taken from a small float, it rounds to the nearest integer, ties to even.
+const ROUND: f32 = 12_582_912.0;
+
+/// A query of 16 bits a dimension, as one plane of upper and one of lower bytes, both signed: what instructions for
+/// products of bytes can be given. Each element is off by at most `max |q| / 65278`. A query below 1e-33 counts as zero.
+/// Inner products are right up to 100,000 dimensions.
+#[derive(Clone, Default)]
+pub struct Planes {
+    /// The upper bytes, zeros up to a cache line, and the same of the lower.
+    lines: Vec<Line>,
+    dim: usize,
+    step: f32,
+    /// 128 times the sum of each plane.
+    pub(crate) excess: [i32; 2],
+}
+
+impl Planes {
+    /// Rounds a query, whose length is a multiple of [`DIM_STEP`] and whose elements are finite.
+    pub fn fill(&mut self, query: &[f32]) {
+        let dim = query.len();
+        assert_eq!(dim % DIM_STEP, 0, "{dim} dimensions");
+        self.dim = dim;
+        self.lines.clear();
+        self.lines.resize(2 * dim.div_ceil(64), Line::ZERO);
+        let inverse = self.scale(query);
+        let bytes = Line::bytes_mut(&mut self.lines);
+        let (high, low) = bytes.split_at_mut(bytes.len() / 2);
+        let mut sums = [0i32; 2];
+        for ((q, high), low) in query.iter().zip(high).zip(low) {
+            // The integer is in the lower bits of the float; it and its upper byte are small, and nothing wraps.
+            let bits = (q * inverse + ROUND).to_bits() as i32;
+            let value = bits.wrapping_sub(ROUND.to_bits() as i32);
+            let upper = value.wrapping_add(128) >> 8;
+            let lower = value.wrapping_sub(upper << 8);
+            sums[0] = sums[0].wrapping_add(upper);
+            sums[1] = sums[1].wrapping_add(lower);
+            (*high, *low) = (upper as u8, lower as u8);
+        }
+        self.excess = sums.map(|sum| sum.wrapping_mul(128));
+    }
+
+    /// Chooses the step and returns its inverse, zero for a query without any.
+    fn scale(&mut self, query: &[f32]) -> f32 {
+        // As integers, whose order is that of floats without a sign.
+        let bits = query.iter().map(|q| q.abs().to_bits());
+        let largest = f32::from_bits(bits.max().unwrap_or(0));
+        self.step = largest / STEPS;
+        let inverse = 1.0 / self.step;
+        if inverse.is_finite() && self.step.is_finite() {
+            return inverse;
+        }
+        self.step = 0.0;
+        0.0
+    }
+
+    /// Elements of the query.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Bytes that are allocated.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.lines.capacity() * size_of::<Line>()
+    }
+
+    /// The upper bytes, which begin at a cache line and are followed by zeros up to the next.
+    pub(crate) fn high(&self) -> &[i8] {
+        self.plane(0)
+    }
+
+    /// The lower bytes, likewise.
+    pub(crate) fn low(&self) -> &[i8] {
+        self.plane(1)
+    }
+
+    fn plane(&self, which: usize) -> &[i8] {
+        let half = self.lines.len() / 2;
+        let bytes = Line::bytes(&self.lines[which * half..]);
+        // SAFETY: any byte is an `i8`, and half of the lines have at least `dim` bytes.
+        unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), self.dim) }
+    }
+
+    /// The inner product, from those of the planes.
+    #[inline(always)]
+    pub(crate) fn value(&self, high: i32, low: i32) -> f32 {
+        (256 * i64::from(high) + i64::from(low)) as f32 * self.step
+    }
+}
