@@ -1,5 +1,7 @@
 use std::io;
 
+use longbow_kernels::Metric;
+
 /// What can go wrong in an index.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -51,6 +53,9 @@ pub enum Error {
         /// Largest value allowed.
         max: usize,
     },
+    /// A quantised graph of a metric for which there is none.
+    #[error("no quantised graph for the metric {0}: take quantization = none")]
+    Unquantized(Metric),
     /// A checkpoint was asked for while inserts run.
     #[error(
         "{claimed} inserts have begun and {ended} have ended: pause inserts while a checkpoint is written"

@@ -3,6 +3,7 @@
 use longbow_kernels::Kernels;
 use parking_lot::RwLock;
 
+use crate::checkpoint::VectorSource;
 use crate::error::{Error, Result};
 use crate::space::{Query, Space};
 use crate::stats::SearchStats;
@@ -162,6 +163,7 @@ impl VectorIndex for Flat {
         k: usize,
         _ef: usize,
         visible: &(dyn Fn(u64) -> bool + Sync),
+        _originals: &dyn VectorSource,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Nearest-neighbour search over vectors in memory: exact ([`flat`]) and by a graph ([`Hnsw`]).
+//! Nearest-neighbour search over vectors in memory: exact ([`flat`]), and by a graph of whole vectors ([`Hnsw`]) or of
+//! quantised ones ([`QuantizedGraph`]).
 //!
 //! # What it is
 //!
@@ -11,7 +12,7 @@
 //!
 //! It knows no files, no network, no clock, no async runtime and no Arrow. It does not delete: rows turn
 //! invisible until the caller rebuilds. It does not log: what is in memory is lost, unless saved by
-//! [`Hnsw::save`] through a writer of the caller's.
+//! [`Hnsw::save`] or [`QuantizedGraph::save`] through a writer of the caller's.
 //!
 //! # Distances
 //!
@@ -27,9 +28,9 @@
 //!
 //! # Invariants
 //!
-//! - The exact scan and the graph give the same bits for the distance of the same query and row.
+//! - The exact scan and the graphs give the same bits for the distance of the same query and row.
 //! - Neighbours are ordered by distance, ties by the smaller row.
-//! - [`Hnsw::search`] takes no lock, and sees a row only when its vector and links are wholly written.
+//! - Searches of graphs take no lock, and see a row only when its vector and links are wholly written.
 //! - Bytes of a checkpoint are never trusted: any input gives an index or an [`Error`].
 //!
 //! # Example
@@ -52,19 +53,26 @@
 //! # }
 //! ```
 
+mod bytes_per_row;
+mod candidate;
 mod checkpoint;
+mod chunks;
 mod error;
 pub mod flat;
 mod hnsw;
+mod pool;
+mod quantized;
 mod space;
 mod stats;
 mod top_k;
 mod vector_index;
+mod visited;
 
 pub use checkpoint::{Saved, VectorSource};
 pub use error::{Error, Result};
 pub use hnsw::{Hnsw, HnswParams};
 pub use longbow_kernels::{Metric, Scalar};
+pub use quantized::{QuantizedGraph, QuantizedParams};
 pub use space::{Query, Space};
 pub use stats::SearchStats;
 pub use top_k::{Neighbor, TopK};

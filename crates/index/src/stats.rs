@@ -5,4 +5,6 @@ pub struct SearchStats {
     pub distance_computations: u64,
     /// Nodes of a graph whose links were followed.
     pub nodes_popped: u64,
+    /// Bytes of nodes and vectors that were read, counted as a [`crate::QuantizedGraph`] does; other indexes do not.
+    pub bytes_touched: u64,
 }

@@ -1,3 +1,4 @@
+use crate::checkpoint::VectorSource;
 use crate::error::Result;
 use crate::space::{Query, Space};
 use crate::stats::SearchStats;
@@ -16,7 +17,8 @@ pub trait VectorIndex: Send + Sync {
     fn insert(&self, row: u64, vector: &[u8]) -> Result<()>;
 
     /// The `k` nearest rows for which `visible` holds, nearest first, by a search of breadth `ef` where the index
-    /// is approximate. Adds what it cost to `stats`.
+    /// is approximate. Distances are exact; an index that keeps no vectors of its own takes them from `originals`, which
+    /// has those of all visible rows. Adds what it cost to `stats`.
     ///
     /// # Panics
     /// If `query` was prepared for another space.
@@ -26,8 +28,26 @@ pub trait VectorIndex: Send + Sync {
         k: usize,
         ef: usize,
         visible: &(dyn Fn(u64) -> bool + Sync),
+        originals: &dyn VectorSource,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor>;
+
+    /// As [`VectorIndex::search`] for each of many queries; an index may do it in less time than one by one.
+    ///
+    /// # Panics
+    /// If a query was prepared for another space.
+    fn search_batch(
+        &self,
+        queries: &[Query],
+        k: usize,
+        ef: usize,
+        visible: &(dyn Fn(u64) -> bool + Sync),
+        originals: &dyn VectorSource,
+        stats: &mut SearchStats,
+    ) -> Vec<Vec<Neighbor>> {
+        let mut answer = |query: &Query| self.search(query, k, ef, visible, originals, stats);
+        queries.iter().map(&mut answer).collect()
+    }
 
     /// Rows whose insert has ended.
     fn len(&self) -> usize;

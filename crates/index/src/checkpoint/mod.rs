@@ -31,6 +31,7 @@ mod read;
 mod write;
 
 pub use write::Saved;
+pub(crate) use write::Sink;
 
 use read::Decoded;
 

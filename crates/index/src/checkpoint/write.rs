@@ -21,15 +21,24 @@ pub struct Saved {
 const BUFFER: usize = 64 << 10;
 
 /// Gathers, counts and sums up bytes on their way out.
-struct Sink<'a> {
+pub(crate) struct Sink<'a> {
     out: &'a mut dyn Write,
     buffer: Vec<u8>,
     digest: Digest,
     bytes: u64,
 }
 
-impl Sink<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+impl<'a> Sink<'a> {
+    pub(crate) fn new(out: &'a mut dyn Write) -> Self {
+        Sink {
+            out,
+            buffer: Vec::with_capacity(2 * BUFFER),
+            digest: Digest::new(CrcAlgorithm::Crc32Iscsi),
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn put(&mut self, bytes: &[u8]) -> Result<()> {
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= BUFFER {
             self.flush()
@@ -45,6 +54,17 @@ impl Sink<'_> {
         self.buffer.clear();
         Ok(())
     }
+    /// Writes the checksum behind all, and tells what was written.
+    pub(crate) fn finish(mut self, rows: u64) -> Result<Saved> {
+        self.flush()?;
+        let checksum = self.digest.finalize() as u32;
+        self.out.write_all(&checksum.to_le_bytes())?;
+        Ok(Saved {
+            rows,
+            bytes: self.bytes + size_of::<u32>() as u64,
+            checksum,
+        })
+    }
 }
 
 impl Hnsw {
@@ -57,13 +77,7 @@ impl Hnsw {
     pub fn save(&self, out: &mut dyn Write) -> Result<Saved> {
         let parts = self.parts()?;
         let (space, params) = (self.space(), self.params());
-        let digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-        let mut sink = Sink {
-            out,
-            buffer: Vec::with_capacity(2 * BUFFER),
-            digest,
-            bytes: 0,
-        };
+        let mut sink = Sink::new(out);
         sink.put(&MAGIC)?;
         sink.put(&VERSION.to_le_bytes())?;
         sink.put(&[space.scalar as u8, space.metric as u8])?;
@@ -90,14 +104,6 @@ impl Hnsw {
                 sink.put(&links)?;
             }
         }
-        sink.flush()?;
-        let checksum = sink.digest.finalize() as u32;
-        sink.out.write_all(&checksum.to_le_bytes())?;
-        let bytes = sink.bytes + size_of::<u32>() as u64;
-        Ok(Saved {
-            rows: u64::from(parts.nodes()),
-            bytes,
-            checksum,
-        })
+        sink.finish(u64::from(parts.nodes()))
     }
 }

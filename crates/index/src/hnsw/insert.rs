@@ -4,9 +4,10 @@ use longbow_kernels::Metric;
 
 use super::Hnsw;
 use super::nodes::{List, MAX_LEVEL, NONE};
-use super::scratch::{Candidate, Scratch};
+use super::scratch::Scratch;
 use super::vectors::Probe;
 use super::walk::Everything;
+use crate::candidate::Candidate;
 use crate::error::{Error, Result};
 use crate::space::inverse_norm;
 

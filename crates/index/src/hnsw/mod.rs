@@ -15,7 +15,6 @@
 //!   are by Euclidean distance.
 //! - Searches run without locks beside inserts: see `nodes`.
 
-mod chunks;
 mod insert;
 mod nodes;
 mod params;
@@ -38,10 +37,12 @@ pub(crate) use nodes::{List, MAX_LEVEL, NONE};
 pub(crate) use parts::Assembly;
 
 use nodes::Nodes;
-use scratch::Pool;
+use scratch::Scratch;
 use vectors::Vectors;
 
+use crate::checkpoint::VectorSource;
 use crate::error::{Error, Result};
+use crate::pool::Pool;
 use crate::space::{Query, Space};
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
@@ -64,7 +65,7 @@ pub struct Hnsw {
     entry_change: Mutex<()>,
     /// Held to change links of a node. At most one is held at a time.
     stripes: Box<[Mutex<()>]>,
-    pool: Pool,
+    pool: Pool<Scratch>,
     /// Inserts that have ended.
     inserted: AtomicU64,
 }
@@ -183,6 +184,7 @@ impl VectorIndex for Hnsw {
         k: usize,
         ef: usize,
         visible: &(dyn Fn(u64) -> bool + Sync),
+        _originals: &dyn VectorSource,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         Hnsw::search(self, query, k, ef, visible, stats)

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use longbow_kernels::prefetch;
 
-use super::chunks::Chunks;
+use crate::chunks::Chunks;
 
 /// No node. It ends a list of links and a chain of twins.
 pub(crate) const NONE: u32 = u32::MAX;

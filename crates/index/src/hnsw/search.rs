@@ -1,9 +1,10 @@
 use longbow_kernels::Metric;
 
 use super::Hnsw;
-use super::scratch::{Candidate, Scratch};
+use super::scratch::Scratch;
 use super::vectors::Probe;
 use super::walk::Visible;
+use crate::candidate::Candidate;
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;

@@ -1,7 +1,7 @@
 use longbow_kernels::Metric;
 
 use super::Hnsw;
-use super::scratch::Candidate;
+use crate::candidate::Candidate;
 
 impl Hnsw {
     /// Chooses at most `most` of `candidates`, which are sorted by their distance to some node in `metric`, as its

@@ -10,7 +10,7 @@
 
 use longbow_kernels::{Kernels, Metric, Scalar, prefetch};
 
-use super::chunks::{ALIGN, Chunks};
+use crate::chunks::{ALIGN, Chunks};
 use crate::space::{Space, cosine_distance, or_last};
 
 /// Vectors scored by one call of a kernel.

@@ -5,8 +5,9 @@ use std::collections::BinaryHeap;
 
 use super::Hnsw;
 use super::nodes::NONE;
-use super::scratch::{Candidate, Scratch};
+use super::scratch::Scratch;
 use super::vectors::Probe;
+use crate::candidate::Candidate;
 
 /// Neighbours whose vectors are asked for while the others are still being looked up.
 const EARLY: usize = 4;

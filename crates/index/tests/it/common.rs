@@ -1,8 +1,11 @@
 //! Seeded data, and exact answers to compare with.
 
+use std::collections::HashSet;
+
 use half::f16;
 use longbow_index::{
-    Hnsw, HnswParams, Metric, Neighbor, Query, Result, Scalar, SearchStats, Space, TopK, flat,
+    Hnsw, HnswParams, Metric, Neighbor, Query, Result, Scalar, SearchStats, Space, TopK,
+    VectorIndex, VectorSource, flat,
 };
 
 /// Deterministic generator (splitmix64), so that a failure repeats.
@@ -125,7 +128,7 @@ impl Data {
     /// the true last counts as found, whichever of the equals it is.
     pub fn recall(
         &self,
-        index: &Hnsw,
+        index: &dyn VectorIndex,
         k: usize,
         ef: usize,
         visible: &(dyn Fn(u64) -> bool + Sync),
@@ -133,8 +136,12 @@ impl Data {
         let (mut hits, mut wanted) = (0, 0);
         for query in &self.queries {
             let exact = self.exact(query, k, visible);
-            let found = index.search(query, k, ef, visible, &mut SearchStats::default());
+            let stats = &mut SearchStats::default();
+            let found = index.search(query, k, ef, visible, self, stats);
+            assert!(found.len() <= k, "no more than asked for");
             assert!(found.is_sorted(), "nearest first");
+            let rows: HashSet<u64> = found.iter().map(|n| n.row).collect();
+            assert_eq!(rows.len(), found.len(), "each row once");
             assert!(found.iter().all(|n| visible(n.row)), "visible rows only");
             for neighbor in &found {
                 let distance = query.distance(self.vector(neighbor.row));
@@ -149,6 +156,12 @@ impl Data {
             wanted += exact.len();
         }
         hits as f64 / wanted as f64
+    }
+}
+
+impl VectorSource for Data {
+    fn vector(&self, row: u64) -> Option<&[u8]> {
+        (row < self.rows() as u64).then(|| Data::vector(self, row))
     }
 }
 

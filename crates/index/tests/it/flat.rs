@@ -3,7 +3,7 @@
 use crate::common::{Data, all, kinds};
 use longbow_index::flat::{Flat, scan, scan_rows};
 use longbow_index::{
-    Metric, Neighbor, Query, Result, Scalar, SearchStats, Space, TopK, VectorIndex,
+    Metric, Neighbor, Query, Result, Scalar, SearchStats, Space, TopK, VectorIndex, VectorSource,
 };
 
 fn sorted(data: &Data, query: &Query, k: usize, visible: &dyn Fn(u64) -> bool) -> Vec<Neighbor> {
@@ -58,6 +58,7 @@ fn a_scan_gives_the_nearest_in_order_however_it_is_split() -> Result<()> {
                 assert_eq!(
                     stats,
                     SearchStats {
+                        bytes_touched: 0,
                         distance_computations: 9000,
                         nodes_popped: 0
                     }
@@ -154,10 +155,13 @@ fn a_flat_index_answers_as_a_scan() -> Result<()> {
     for query in &data.queries {
         let visible = |row: u64| row < 100;
         assert_eq!(
-            flat.search(query, 10, 0, &visible, &mut stats),
+            flat.search(query, 10, 0, &visible, &Nothing, &mut stats),
             sorted(&data, query, 10, &visible)
         );
-        assert_eq!(flat.search(query, 600, 0, &all, &mut stats).len(), 500);
+        assert_eq!(
+            flat.search(query, 600, 0, &all, &Nothing, &mut stats).len(),
+            500
+        );
     }
     assert!(
         flat.insert(1, &[0; 13])
@@ -187,4 +191,13 @@ fn a_torn_row_is_a_fault_of_the_caller() {
         &mut TopK::new(1),
         &mut SearchStats::default(),
     );
+}
+
+/// A flat index has the vectors itself.
+struct Nothing;
+
+impl VectorSource for Nothing {
+    fn vector(&self, _: u64) -> Option<&[u8]> {
+        None
+    }
 }

@@ -5,4 +5,5 @@ mod common;
 mod concurrent;
 mod flat;
 mod model;
+mod quantized;
 mod recall;

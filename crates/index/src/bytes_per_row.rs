@@ -1,0 +1,116 @@
+//! What a row takes in a graph, for whoever has to know before it is there.
+
+use longbow_kernels::Metric;
+use longbow_kernels::rabitq::{self, DIM_STEP, SLOTS};
+
+use crate::chunks::ALIGN;
+use crate::hnsw::{Hnsw, HnswParams};
+use crate::quantized::QuantizedGraph;
+use crate::space::Space;
+
+/// Row, twin, and level of a node.
+const HEAD: usize = 16;
+/// As [`HEAD`], with the scale, the length and the sum of a code, and the marks of edges.
+const CODE_HEAD: usize = 32;
+/// Bytes of an edge of a quantised graph besides its code: where it leads, and two terms of the estimate.
+const EDGE: usize = 4 + 4 + 2;
+/// Nodes of a level of a quantised graph for each of the level above.
+const FEWER: usize = 32;
+
+impl Hnsw {
+    /// Bytes that [`Hnsw::memory_bytes`] grows by for a row, on average over many: its vector and its links.
+    #[must_use]
+    pub fn bytes_per_row(space: Space, params: HnswParams) -> usize {
+        let inverse = if space.metric == Metric::Cosine { 4 } else { 0 };
+        let vector = (space.row_bytes() + inverse).next_multiple_of(ALIGN);
+        // `2 m` links on the ground, and `m` on each level above, where one node in `m` is on the next.
+        let links = 2 * params.m + params.m.div_ceil(params.m.saturating_sub(1).max(1));
+        HEAD + vector + 4 * links
+    }
+}
+
+impl QuantizedGraph {
+    /// Bytes that [`QuantizedGraph::memory_bytes`] grows by for a row, on average over many: the code of its vector, and
+    /// its edges with theirs.
+    #[must_use]
+    pub fn bytes_per_row(space: Space) -> usize {
+        let dim = space.dim.next_multiple_of(DIM_STEP);
+        let vector = (CODE_HEAD + dim).next_multiple_of(ALIGN);
+        let edges = SLOTS * EDGE + rabitq::code_bytes(dim);
+        let block = (vector + edges).next_multiple_of(ALIGN);
+        // And of one row in so many once more on the level above.
+        block + block.div_ceil(FEWER - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use longbow_kernels::Scalar;
+
+    use super::*;
+    use crate::error::Result;
+    use crate::quantized::QuantizedParams;
+    use crate::vector_index::VectorIndex;
+
+    const ROWS: u64 = 2_000;
+
+    /// Bytes that the rows after the first hundred take each.
+    fn measured(index: &dyn VectorIndex) -> Result<f64> {
+        let mut state = 1u64;
+        let mut before = 0;
+        for row in 0..ROWS + 100 {
+            if row == 100 {
+                before = index.memory_bytes();
+            }
+            let vector: Vec<u8> = (0..index.space().dim)
+                .flat_map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005) + 1;
+                    let number = (state >> 40) as f32 / (1 << 24) as f32;
+                    match index.space().scalar {
+                        Scalar::F32 => number.to_le_bytes().to_vec(),
+                        _ => vec![(number * 100.0) as u8],
+                    }
+                })
+                .collect();
+            index.insert(row, &vector)?;
+        }
+        Ok((index.memory_bytes() - before) as f64 / ROWS as f64)
+    }
+
+    fn check(index: &dyn VectorIndex, told: usize) -> Result<()> {
+        let measured = measured(index)?;
+        let off = told as f64 / measured;
+        let what = format!("{:?}: told {told}, measured {measured}", index.space());
+        // Rooms to work in, which grow with the graph, and chance on the upper levels are within it.
+        assert!((0.96..1.04).contains(&off), "{what}");
+        Ok(())
+    }
+
+    #[test]
+    fn graphs_take_what_was_told_of_them() -> Result<()> {
+        for (scalar, metric, dim) in [
+            (Scalar::F32, Metric::Euclidean, 128),
+            (Scalar::I8, Metric::Cosine, 128),
+            (Scalar::I8, Metric::Euclidean, 200),
+            (Scalar::F32, Metric::Cosine, 48),
+        ] {
+            let space = Space {
+                scalar,
+                metric,
+                dim,
+            };
+            let graph = QuantizedGraph::new(space, QuantizedParams::default())?;
+            check(&graph, QuantizedGraph::bytes_per_row(space))?;
+            for m in [8, 16] {
+                let params = HnswParams {
+                    m,
+                    ef_construction: 40,
+                    ..HnswParams::default()
+                };
+                let graph = Hnsw::new(space, params)?;
+                check(&graph, Hnsw::bytes_per_row(space, params))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,348 @@
+//! What a quantised graph keeps of each node, in one run of memory.
+//!
+//! ```text
+//! offset  bytes  what
+//!      0      8  row
+//!      8      4  next twin; ff ff ff ff: none
+//!     12      4  squared length of the vector that the eight-bit code stands for, f32
+//!     16      4  scale of the eight-bit code, f32: an element times this is a rotated coordinate
+//!     20      4  sum of the eight-bit code, i32
+//!     24      4  which slots hold edges that no nearer neighbour stands in for, one bit each
+//!     28      4  unused
+//!     32      d  eight-bit code; d is the dimension, rounded up to 16
+//!      …   64 n  up to a whole line
+//!      …    128  neighbours, 32 u32; ff ff ff ff: a free slot
+//!      …    128  their `add`, f32; +inf in a free slot, so that its estimate is never near
+//!      …     64  their `factor`, the upper halves of f32
+//!      …    4 d  one-bit codes of the neighbours: see `longbow_kernels::rabitq`
+//!      …         up to a whole line
+//! ```
+//!
+//! The first part is read when a distance to the node is computed, the rest when its edges are followed, each from
+//! begin to end, which is what memory is fastest at.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
+
+use longbow_kernels::prefetch_all;
+use longbow_kernels::rabitq::{self, GROUP, SLOTS};
+
+use crate::chunks::{ALIGN, Chunks};
+
+/// No node: it ends a chain of twins, and stands in a free slot.
+pub(super) const NONE: u32 = u32::MAX;
+
+const VECTOR: usize = 32;
+/// From the begin of the edges.
+const ADD: usize = 4 * SLOTS;
+const FACTOR: usize = ADD + 4 * SLOTS;
+const CODES: usize = FACTOR + 2 * SLOTS;
+
+/// The first bytes of a block.
+#[repr(C)]
+struct Head {
+    row: u64,
+    twin: AtomicU32,
+    norm: f32,
+    scale: f32,
+    sum: i32,
+    apart: AtomicU32,
+    unused: u32,
+}
+
+/// A vector as its eight-bit code: `scale * code` is the rotated vector, nearly.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Vector8 {
+    pub(super) code: *const i8,
+    pub(super) scale: f32,
+    /// Squared length of what the code stands for.
+    pub(super) norm: f32,
+    /// Sum of the code's elements.
+    pub(super) sum: i32,
+}
+
+impl Vector8 {
+    /// A code of `code.len()` elements with its scale.
+    pub(super) fn new(code: &[u8], scale: f32) -> Self {
+        let elements = || code.iter().map(|c| i32::from(*c as i8));
+        let squares: i64 = elements().map(|c| i64::from(c * c)).sum();
+        Vector8 {
+            code: code.as_ptr().cast(),
+            scale,
+            norm: scale * scale * squares as f32,
+            sum: elements().sum(),
+        }
+    }
+}
+
+/// An edge to be written: where it leads, and the code of the way.
+pub(super) struct Edge<'a> {
+    pub(super) to: u32,
+    /// Signs of the residual, 16 dimensions a word.
+    pub(super) bits: &'a [u16],
+    pub(super) add: f32,
+    pub(super) factor: f32,
+}
+
+/// The blocks of all nodes.
+pub(super) struct Blocks {
+    dim: usize,
+    /// Where the edges begin.
+    edges: usize,
+    stride: usize,
+    chunks: Chunks,
+    next: AtomicU32,
+}
+
+impl Blocks {
+    /// No nodes yet; `dim` is a multiple of 16.
+    pub(super) fn new(dim: usize) -> Self {
+        let edges = (VECTOR + dim).next_multiple_of(ALIGN);
+        let stride = (edges + CODES + rabitq::code_bytes(dim)).next_multiple_of(ALIGN);
+        Blocks {
+            dim,
+            edges,
+            stride,
+            chunks: Chunks::new(stride),
+            next: AtomicU32::new(0),
+        }
+    }
+
+    /// Most nodes that fit.
+    pub(super) fn limit(&self) -> u32 {
+        // One bit of a number is the mark of a candidate that was visited.
+        self.chunks.limit().min(1 << 31)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.chunks.bytes()
+    }
+
+    /// Nodes that were claimed; those of inserts that run are not all written.
+    pub(super) fn claimed(&self) -> u32 {
+        self.next.load(Ordering::Acquire)
+    }
+
+    /// Claims the number of a new node, or `None` if all are taken.
+    pub(super) fn claim(&self) -> Option<u32> {
+        let limit = self.limit();
+        let step = |next: u32| (next < limit).then(|| next + 1);
+        let node = self
+            .next
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, step)
+            .ok()?;
+        self.chunks.reserve(node);
+        Some(node)
+    }
+
+    #[inline(always)]
+    fn at(&self, node: u32, offset: usize) -> *mut u8 {
+        self.chunks.at(node).as_ptr().wrapping_add(offset)
+    }
+
+    /// Writes a claimed node with no twin and no neighbours.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes this node until the call has returned, and the code has `dim` bytes.
+    pub(super) unsafe fn write(&self, node: u32, row: u64, vector: Vector8) {
+        let head = Head {
+            row,
+            twin: AtomicU32::new(NONE),
+            norm: vector.norm,
+            scale: vector.scale,
+            sum: vector.sum,
+            apart: AtomicU32::new(0),
+            unused: 0,
+        };
+        // SAFETY: the block was reserved with `stride` bytes, aligned to a line, and the caller vouches that it is not
+        // shared.
+        unsafe {
+            self.at(node, 0).cast::<Head>().write(head);
+            self.at(node, self.edges)
+                .cast::<[u32; SLOTS]>()
+                .write([NONE; SLOTS]);
+            self.at(node, self.edges + ADD)
+                .cast::<[f32; SLOTS]>()
+                .write([f32::INFINITY; SLOTS]);
+            self.at(node, self.edges + FACTOR).write_bytes(0, 2 * SLOTS);
+            self.at(node, VECTOR)
+                .copy_from_nonoverlapping(vector.code.cast(), self.dim);
+            self.at(node, self.edges + CODES)
+                .write_bytes(0, rabitq::code_bytes(self.dim));
+        }
+    }
+
+    /// # Safety
+    /// The node was written, and the write happened before.
+    #[inline(always)]
+    unsafe fn head(&self, node: u32) -> &Head {
+        // SAFETY: it was written as a `Head`, and only its atomic is written again.
+        unsafe { &*self.at(node, 0).cast::<Head>() }
+    }
+
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    pub(super) unsafe fn row(&self, node: u32) -> u64 {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.head(node) }.row
+    }
+
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    pub(super) unsafe fn vector(&self, node: u32) -> Vector8 {
+        // SAFETY: the caller vouches for the node.
+        let head = unsafe { self.head(node) };
+        Vector8 {
+            code: self.at(node, VECTOR).cast(),
+            scale: head.scale,
+            norm: head.norm,
+            sum: head.sum,
+        }
+    }
+
+    /// Which slots hold edges that no nearer neighbour stands in for.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    pub(super) unsafe fn apart(&self, node: u32) -> &AtomicU32 {
+        // SAFETY: the caller vouches for the node.
+        unsafe { &self.head(node).apart }
+    }
+
+    /// The eight-bit code of a node.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    pub(super) unsafe fn code(&self, node: u32) -> &[u8] {
+        // SAFETY: the caller vouches for the node; the code is not written again.
+        unsafe { std::slice::from_raw_parts(self.at(node, VECTOR), self.dim) }
+    }
+
+    /// The next node with the same code, or [`NONE`].
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    pub(super) unsafe fn twin(&self, node: u32) -> u32 {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.head(node) }.twin.load(Ordering::Acquire)
+    }
+
+    /// Sets the next twin of a node that nobody else knows yet.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    pub(super) unsafe fn set_twin(&self, node: u32, twin: u32) {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.head(node) }
+            .twin
+            .store(twin, Ordering::Relaxed);
+    }
+
+    /// Puts `twin`, which nobody else knows yet, next to `node` in the chain of its equals.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`], for both.
+    pub(super) unsafe fn add_twin(&self, node: u32, twin: u32) {
+        // SAFETY: the caller vouches for both nodes.
+        let (head, new) = unsafe { (self.head(node), self.head(twin)) };
+        let mut next = head.twin.load(Ordering::Acquire);
+        loop {
+            new.twin.store(next, Ordering::Relaxed);
+            match head
+                .twin
+                .compare_exchange_weak(next, twin, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => return,
+                Err(other) => next = other,
+            }
+        }
+    }
+
+    /// The neighbours of a node. A number is written with release and read with acquire, so whoever reads it sees all
+    /// that was written of that node before it was linked.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    pub(super) unsafe fn ids(&self, node: u32) -> &[AtomicU32; SLOTS] {
+        // SAFETY: they were written, and are accessed only as atomics since.
+        unsafe { &*self.at(node, self.edges).cast::<[AtomicU32; SLOTS]>() }
+    }
+
+    /// Where the estimator finds the codes of a node's neighbours.
+    #[inline(always)]
+    pub(super) fn block(&self, node: u32) -> rabitq::Block {
+        rabitq::Block {
+            codes: self.at(node, self.edges + CODES),
+            add: self.at(node, self.edges + ADD).cast(),
+            factor: self.at(node, self.edges + FACTOR).cast(),
+        }
+    }
+
+    /// Writes an edge of a node into a slot. Whoever reads the slot meanwhile may see a wrong estimate for the old or
+    /// the new neighbour, which costs a detour at most.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`] for the node and the one that the edge leads to; no other thread writes the node's edges.
+    pub(super) unsafe fn set_edge(&self, node: u32, slot: usize, edge: &Edge<'_>) {
+        assert!(
+            slot < SLOTS && edge.bits.len() * 16 == self.dim,
+            "slot {slot}"
+        );
+        // SAFETY: all these were written by `write`, lie in the block, and are accessed only as atomics or by volatile
+        // reads since.
+        let (add, factor, codes) = unsafe {
+            (
+                &*self
+                    .at(node, self.edges + ADD + 4 * slot)
+                    .cast::<AtomicU32>(),
+                &*self
+                    .at(node, self.edges + FACTOR + 2 * slot)
+                    .cast::<AtomicU16>(),
+                std::slice::from_raw_parts(
+                    self.at(node, self.edges + CODES).cast::<AtomicU8>(),
+                    rabitq::code_bytes(self.dim),
+                ),
+            )
+        };
+        add.store(edge.add.to_bits(), Ordering::Relaxed);
+        factor.store((edge.factor.to_bits() >> 16) as u16, Ordering::Relaxed);
+        let (byte, shift) = (slot % 16, slot / 16 * 4);
+        for (word, bits) in edge.bits.iter().enumerate() {
+            for group in 0..16 / GROUP {
+                let place = &codes[(word * 16 / GROUP + group) * 16 + byte];
+                let kept = place.load(Ordering::Relaxed) & !(15 << shift);
+                let nibble = (bits >> (group * GROUP) & 15) as u8;
+                place.store(kept | nibble << shift, Ordering::Relaxed);
+            }
+        }
+        // SAFETY: the caller vouches for the node.
+        let ids = unsafe { self.ids(node) };
+        ids[slot].store(edge.to, Ordering::Release);
+    }
+
+    /// Asks for the cache lines of a node's edges.
+    #[inline(always)]
+    pub(super) fn prefetch_edges(&self, node: u32) {
+        prefetch_all(self.at(node, self.edges), self.stride - self.edges);
+    }
+
+    /// Asks for the cache lines of a node's eight-bit code and what belongs to it.
+    #[inline(always)]
+    pub(super) fn prefetch_vector(&self, node: u32) {
+        prefetch_all(self.at(node, 0), VECTOR + self.dim);
+    }
+
+    /// Bytes that a distance to a node reads.
+    pub(super) fn vector_bytes(&self) -> usize {
+        VECTOR + self.dim
+    }
+
+    /// Bytes that following a node's edges reads.
+    pub(super) fn edge_bytes(&self) -> usize {
+        self.stride - self.edges
+    }
+}

@@ -1,0 +1,172 @@
+use longbow_kernels::rabitq::{Lut, Planes, Rabitq, Rotation};
+use longbow_kernels::{Kernels, Metric, Scalar};
+
+use super::block::Vector8;
+use crate::space::{Space, inverse_norm};
+
+/// Turns vectors into what the graph compares: moved so that the data's centre is the origin, and rotated; for cosine
+/// scaled to length 1 before, since then squared distances are twice those of cosine.
+pub(super) struct Encoder {
+    space: Space,
+    rotation: Rotation,
+    centre: Vec<f32>,
+    pub(super) kernels: &'static Kernels,
+    pub(super) rabitq: &'static Rabitq,
+}
+
+/// A vector of the graph's own, with the room that its making takes.
+#[derive(Default)]
+pub(super) struct Encoded {
+    /// Rotated.
+    pub(super) floats: Vec<f32>,
+    /// Squared length of the rotated vector.
+    pub(super) norm: f32,
+    /// The same, as the kernels compare it with eight-bit codes.
+    planes: Planes,
+    /// Its eight-bit code, if it was asked for.
+    code: Vec<u8>,
+    scale: f32,
+}
+
+impl Encoder {
+    /// `centre` has `space.dim` elements.
+    pub(super) fn new(space: Space, seed: u64, centre: Vec<f32>) -> Self {
+        assert_eq!(centre.len(), space.dim, "elements of the centre");
+        let rotation = Rotation::new(space.dim, seed);
+        Encoder {
+            space,
+            rotation,
+            centre,
+            kernels: Kernels::get(),
+            rabitq: Rabitq::get(),
+        }
+    }
+
+    /// Elements of a rotated vector.
+    pub(super) fn dim(&self) -> usize {
+        self.rotation.dim()
+    }
+
+    /// The mean of some stored vectors, as the graph sees them; zeros if there are none.
+    pub(super) fn mean<'a>(space: Space, vectors: impl Iterator<Item = &'a [u8]>) -> Vec<f32> {
+        let mut sum = vec![0f64; space.dim];
+        let mut floats = Vec::new();
+        let mut count = 0u32;
+        for vector in vectors {
+            unit(space, vector, &mut floats);
+            sum.iter_mut()
+                .zip(&floats)
+                .for_each(|(sum, x)| *sum += f64::from(*x));
+            count += 1;
+        }
+        let mean = sum.iter().map(|sum| sum / f64::from(count.max(1)));
+        mean.map(|mean| mean as f32).collect()
+    }
+
+    pub(super) fn centre(&self) -> &[f32] {
+        &self.centre
+    }
+
+    /// Encodes a stored vector of `space.row_bytes()` bytes.
+    pub(super) fn stored(&self, vector: &[u8], out: &mut Encoded) {
+        unit(self.space, vector, &mut out.floats);
+        self.turn(out);
+        self.round(out);
+    }
+
+    /// Encodes a prepared query, without the eight-bit code.
+    pub(super) fn query(&self, floats: &[f32], out: &mut Encoded) {
+        out.floats.clear();
+        out.floats.extend_from_slice(floats);
+        self.turn(out);
+    }
+
+    fn turn(&self, out: &mut Encoded) {
+        for (x, centre) in out.floats.iter_mut().zip(&self.centre) {
+            *x -= centre;
+        }
+        out.floats.resize(self.dim(), 0.0);
+        self.rotation.apply(self.rabitq, &mut out.floats);
+        out.planes.fill(&out.floats);
+        out.norm = self
+            .kernels
+            .dot(Scalar::F32, &out.floats, bytes_of(&out.floats));
+    }
+
+    /// Rounds the rotated vector to eight bits an element, the largest to 127.
+    fn round(&self, out: &mut Encoded) {
+        let largest = out.floats.iter().fold(0f32, |most, x| most.max(x.abs()));
+        let inverse = 127.0 / largest;
+        let (scale, inverse) = if inverse.is_finite() {
+            (largest / 127.0, inverse)
+        } else {
+            (0.0, 0.0)
+        };
+        out.code.clear();
+        out.code
+            .extend(out.floats.iter().map(|x| (x * inverse).round() as i8 as u8));
+        out.scale = scale;
+    }
+
+    /// Squared distance of a rotated query and an eight-bit code.
+    ///
+    /// # Safety
+    /// The code has `dim()` readable bytes.
+    #[inline(always)]
+    pub(super) unsafe fn distance(&self, query: &Encoded, vector: Vector8) -> f32 {
+        // SAFETY: the caller vouches for the bytes.
+        let dot = unsafe { self.rabitq.dot_query(&query.planes, vector.code) };
+        (query.norm + vector.norm - 2.0 * vector.scale * dot).max(0.0)
+    }
+
+    /// Squared distance of two eight-bit codes.
+    ///
+    /// # Safety
+    /// The codes have `dim()` readable bytes.
+    #[inline(always)]
+    pub(super) unsafe fn between(&self, a: Vector8, b: Vector8) -> f32 {
+        // SAFETY: the caller vouches for the bytes.
+        let dot = unsafe { self.rabitq.dot_i8(a.code, b.code, self.dim(), b.sum) };
+        (a.norm + b.norm - 2.0 * a.scale * b.scale * dot as f32).max(0.0)
+    }
+
+    /// The table of a query for the estimator.
+    pub(super) fn lut(&self, query: &Encoded, lut: &mut Lut) {
+        lut.fill(self.rabitq, &query.floats);
+    }
+}
+
+impl Encoded {
+    /// The eight-bit code of a stored vector.
+    pub(super) fn vector(&self) -> Vector8 {
+        Vector8::new(&self.code, self.scale)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.floats.capacity() * size_of::<f32>() + self.planes.bytes() + self.code.capacity()
+    }
+}
+
+/// The floats of a stored vector, for cosine scaled to length 1.
+fn unit(space: Space, vector: &[u8], out: &mut Vec<f32>) {
+    let Space {
+        scalar,
+        dim,
+        metric,
+    } = space;
+    let kernels = Kernels::get();
+    out.clear();
+    out.resize(dim, 0.0);
+    kernels.decode(scalar, vector, out);
+    if metric == Metric::Cosine {
+        let norm = kernels.dot(scalar, out, vector);
+        let inverse = inverse_norm(kernels, scalar, norm, vector);
+        out.iter_mut().for_each(|x| *x *= inverse);
+    }
+}
+
+/// The bytes of floats, as the kernels read them.
+fn bytes_of(floats: &[f32]) -> &[u8] {
+    // SAFETY: a float has four bytes, of which each is initialised.
+    unsafe { std::slice::from_raw_parts(floats.as_ptr().cast(), size_of_val(floats)) }
+}

@@ -1,0 +1,220 @@
+use crate::candidate::Candidate;
+
+/// The nearest candidates of a walk, sorted in one array, each with a mark for whether it was visited.
+///
+/// Good for the few hundred that a search holds: an insert moves some cache lines, which costs less than a heap's
+/// jumps. Not for many thousands.
+#[derive(Default)]
+pub(super) struct Front {
+    /// Ascending. The lowest bit is the mark, above it the node, above that the distance.
+    keys: Vec<u64>,
+    capacity: usize,
+    /// All before it were visited.
+    next: usize,
+}
+
+const VISITED: u64 = 1;
+
+impl Front {
+    pub(super) fn clear(&mut self, capacity: usize) {
+        self.keys.clear();
+        self.capacity = capacity.max(1);
+        self.next = 0;
+    }
+
+    /// Holds one more from now on.
+    pub(super) fn widen(&mut self) {
+        self.capacity = self.capacity.saturating_add(1);
+    }
+
+    /// The distance that a candidate must be below to be taken.
+    #[inline(always)]
+    pub(super) fn limit(&self) -> f32 {
+        match self.keys.last() {
+            Some(last) if self.keys.len() >= self.capacity => distance(*last),
+            _ => f32::INFINITY,
+        }
+    }
+
+    /// Takes a candidate if it is near enough, and returns its place.
+    #[inline(always)]
+    pub(super) fn push(&mut self, distance: f32, node: u32) -> Option<usize> {
+        let key = key(distance, node);
+        if self.keys.len() >= self.capacity {
+            if self.keys.last().is_some_and(|last| key >= *last) {
+                return None;
+            }
+            self.keys.truncate(self.capacity - 1);
+        }
+        let at = self.keys.partition_point(|other| *other < key);
+        self.keys.insert(at, key);
+        self.next = self.next.min(at);
+        Some(at)
+    }
+
+    /// Marks the nearest that was not visited, and returns it with its distance.
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Option<(u32, f32)> {
+        let found = self.find(self.next)?;
+        self.keys[found] |= VISITED;
+        self.next = found + 1;
+        Some((node(self.keys[found]), distance(self.keys[found])))
+    }
+
+    /// The nearest that was not visited.
+    #[inline(always)]
+    pub(super) fn peek(&self) -> Option<u32> {
+        self.find(self.next).map(|at| node(self.keys[at]))
+    }
+
+    #[inline(always)]
+    fn find(&self, from: usize) -> Option<usize> {
+        let rest = self.keys.get(from..)?;
+        rest.iter()
+            .position(|key| key & VISITED == 0)
+            .map(|offset| from + offset)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.keys.capacity() * size_of::<u64>()
+    }
+}
+
+#[inline(always)]
+fn key(distance: f32, node: u32) -> u64 {
+    let candidate = Candidate::new(distance, 0);
+    candidate.bits() | u64::from(node) << 1
+}
+
+#[inline(always)]
+fn node(key: u64) -> u32 {
+    (key >> 1) as u32 & (u32::MAX >> 1)
+}
+
+#[inline(always)]
+fn distance(key: u64) -> f32 {
+    Candidate::from_bits(key).distance()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push(f32),
+        Pop,
+        Widen,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let distance = prop_oneof![
+            (0u8..20).prop_map(f32::from),
+            0f32..10.0,
+            Just(f32::INFINITY)
+        ];
+        let step = prop_oneof![
+            5 => distance.prop_map(Step::Push),
+            3 => Just(Step::Pop),
+            1 => Just(Step::Widen),
+        ];
+        prop::collection::vec(step, 0..200)
+    }
+
+    /// What a front is: a sorted list of distance, node and mark.
+    #[derive(Default)]
+    struct Model {
+        list: Vec<(f32, u32, bool)>,
+        capacity: usize,
+    }
+
+    impl Model {
+        fn push(&mut self, distance: f32, node: u32) -> Option<usize> {
+            self.list.push((distance, node, false));
+            self.list
+                .sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            self.list.truncate(self.capacity);
+            self.list.iter().position(|entry| entry.1 == node)
+        }
+
+        fn limit(&self) -> f32 {
+            match self.list.get(self.capacity - 1) {
+                Some(last) => last.0,
+                None => f32::INFINITY,
+            }
+        }
+
+        fn peek(&self) -> Option<usize> {
+            self.list.iter().position(|entry| !entry.2)
+        }
+    }
+
+    fn run(front: &mut Front, capacity: usize, steps: &[Step]) -> Result<(), TestCaseError> {
+        front.clear(capacity);
+        let capacity = capacity.max(1);
+        let mut model = Model {
+            capacity,
+            ..Model::default()
+        };
+        for (node, step) in steps.iter().enumerate() {
+            // Nodes neither in order nor small.
+            let node = (node as u32).wrapping_mul(0x9E37_79B1) >> 1;
+            match step {
+                Step::Push(distance) => {
+                    prop_assert_eq!(front.push(*distance, node), model.push(*distance, node));
+                }
+                Step::Pop => {
+                    let expected = model.peek().map(|at| {
+                        model.list[at].2 = true;
+                        (model.list[at].1, model.list[at].0)
+                    });
+                    prop_assert_eq!(front.pop(), expected);
+                }
+                Step::Widen => {
+                    front.widen();
+                    model.capacity += 1;
+                }
+            }
+            prop_assert_eq!(front.limit(), model.limit());
+            prop_assert_eq!(front.peek(), model.peek().map(|at| model.list[at].1));
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+        #[test]
+        fn a_front_is_a_sorted_list(capacity in 0usize..30, first in steps(), second in steps()) {
+            let mut front = Front::default();
+            run(&mut front, capacity, &first)?;
+            // Nothing of a walk is left for the next.
+            run(&mut front, capacity / 2, &second)?;
+        }
+    }
+
+    #[test]
+    fn a_front_of_any_capacity_is_widened() {
+        let mut front = Front::default();
+        front.clear(usize::MAX);
+        front.widen();
+        assert_eq!(front.push(1.0, 7), Some(0));
+        assert_eq!(
+            (front.limit(), front.pop()),
+            (f32::INFINITY, Some((7, 1.0)))
+        );
+    }
+
+    #[test]
+    fn the_largest_node_keeps_its_number() {
+        let mut front = Front::default();
+        front.clear(2);
+        let node = u32::MAX >> 1;
+        front.push(-0.0, node);
+        front.push(f32::INFINITY, node - 1);
+        assert_eq!(front.pop(), Some((node, -0.0)));
+        assert_eq!(front.pop(), Some((node - 1, f32::INFINITY)));
+        assert_eq!(front.pop(), None);
+    }
+}

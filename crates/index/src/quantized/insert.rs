@@ -1,0 +1,343 @@
+use super::QuantizedGraph;
+use super::block::{Edge, NONE};
+use super::level::{FEWER, LEVELS, Level};
+use super::scratch::Scratch;
+use super::walk::{Everything, Walk};
+use crate::candidate::Candidate;
+use crate::error::{Error, Result};
+use longbow_kernels::rabitq::SLOTS;
+use std::sync::atomic::Ordering;
+
+impl QuantizedGraph {
+    /// Adds a row. May be called from many threads at once.
+    ///
+    /// Rows are not compared: the caller gives each number once, and hides a row that a later one replaces.
+    /// Vectors hold finite numbers only; with others, what is found is undefined, but memory is safe.
+    ///
+    /// # Errors
+    /// If the vector has not `space().row_bytes()` bytes, or the index is full.
+    pub fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
+        if vector.len() != self.space.row_bytes() {
+            return Err(Error::VectorBytes {
+                row,
+                expected: self.space.row_bytes(),
+                got: vector.len(),
+            });
+        }
+        let mut scratch = self.pool.take();
+        self.encoder().stored(vector, &mut scratch.query);
+        self.encoder().lut(&scratch.query, &mut scratch.lut);
+        scratch.bits.resize(self.encoder().dim() / 16, 0);
+        let mut stands_for = row;
+        for height in 0..=self.draw_level(row) {
+            let placed;
+            (scratch, placed) = self.place(height, stands_for, scratch)?;
+            match placed {
+                Some(node) => stands_for = u64::from(node),
+                None => break,
+            }
+        }
+        self.pool.give(scratch);
+        self.inserted.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// The height of a row's tower: `l` or more with probability `FEWER ^ -l`, by a hash of the row, so that it does
+    /// not depend on the order of inserts.
+    fn draw_level(&self, row: u64) -> usize {
+        let hash = mix(row ^ mix(self.params.seed));
+        let height = hash.trailing_zeros() / FEWER.trailing_zeros();
+        (height as usize).min(LEVELS - 1)
+    }
+
+    /// Adds a node to a level, and gives the scratch back; no node if it has become a twin, which has no tower.
+    fn place(
+        &self,
+        height: usize,
+        row: u64,
+        mut scratch: Box<Scratch>,
+    ) -> Result<(Box<Scratch>, Option<u32>)> {
+        let level = &self.levels[height];
+        if let Some(guard) = level.begin() {
+            let node = self.write(level, row, &scratch)?;
+            level.begin_at(node, &guard);
+            return Ok((scratch, Some(node)));
+        }
+        let ef = self.params.ef_construction;
+        scratch = match Walk::new(self, height, ef, Everything, scratch) {
+            Ok(mut walk) => {
+                walk.run();
+                walk.scratch
+            }
+            Err(scratch) => scratch,
+        };
+        scratch.found.sort_unstable();
+        let node = self.write(level, row, &scratch)?;
+        // SAFETY: the node was written, and walks find such.
+        unsafe {
+            let nearest = scratch.found.first().map(|nearest| nearest.node());
+            if let Some(nearest) = nearest.filter(|nearest| self.same(level, node, *nearest)) {
+                level.blocks.add_twin(nearest, node);
+                return Ok((scratch, None));
+            }
+            let (chosen, apart) = self.choose(level, &scratch.found);
+            for (slot, neighbor) in chosen.iter().enumerate() {
+                self.set_edge(level, node, slot, neighbor.node(), &mut scratch.bits);
+            }
+            let apart = u32::MAX.checked_shr((SLOTS - apart) as u32).unwrap_or(0);
+            level.blocks.apart(node).store(apart, Ordering::Relaxed);
+            let mut handed = std::mem::take(&mut scratch.handed);
+            for (place, neighbor) in chosen.iter().enumerate() {
+                let why = if place == 0 {
+                    Why::Nearest
+                } else {
+                    Why::Chosen
+                };
+                let link = (neighbor.node(), node, why);
+                self.link(level, link, &mut scratch.bits, &mut handed);
+            }
+            for far in handed.drain(..) {
+                self.hand_on(level, node, far, &mut scratch.bits);
+            }
+            scratch.handed = handed;
+        }
+        Ok((scratch, Some(node)))
+    }
+
+    /// Whether two nodes have the same code, so that the graph cannot tell them apart.
+    unsafe fn same(&self, level: &Level, a: u32, b: u32) -> bool {
+        // SAFETY: the caller vouches for both.
+        unsafe {
+            let scales = [a, b].map(|node| level.blocks.vector(node).scale);
+            (scales[0] - scales[1]).abs() <= 1e-6 * scales[0]
+                && level.blocks.code(a) == level.blocks.code(b)
+        }
+    }
+
+    /// Writes a node that nobody else can reach yet.
+    fn write(&self, level: &Level, row: u64, scratch: &Scratch) -> Result<u32> {
+        let node = level.blocks.claim().ok_or(Error::Full {
+            limit: u64::from(level.blocks.limit()),
+        })?;
+        // SAFETY: the node was just claimed, and is not linked anywhere.
+        unsafe { level.blocks.write(node, row, scratch.query.vector()) };
+        Ok(node)
+    }
+
+    /// Chooses neighbours from candidates sorted by distance: those that are nearer to the node than to any chosen
+    /// before, and then the nearest of the others. Returns them with how many of the first kind there are.
+    unsafe fn choose(&self, level: &Level, found: &[Candidate]) -> (Vec<Candidate>, usize) {
+        let mut chosen: Vec<Candidate> = Vec::with_capacity(SLOTS);
+        let mut passed: Vec<Candidate> = Vec::new();
+        for candidate in found {
+            if chosen.len() == SLOTS {
+                break;
+            }
+            // SAFETY: the caller vouches for the candidates.
+            let apart = unsafe {
+                let vector = level.blocks.vector(candidate.node());
+                chosen.iter().all(|other| {
+                    let other = level.blocks.vector(other.node());
+                    self.encoder().between(vector, other) >= candidate.distance()
+                })
+            };
+            if apart {
+                chosen.push(*candidate);
+            } else {
+                passed.push(*candidate);
+            }
+        }
+        let apart = chosen.len();
+        chosen.extend(passed.into_iter().take(SLOTS - apart));
+        (chosen, apart)
+    }
+
+    /// Writes an edge with its code into a slot of a node.
+    ///
+    /// # Safety
+    /// Both were written, and no other thread writes edges of `node`.
+    pub(super) unsafe fn set_edge(
+        &self,
+        level: &Level,
+        node: u32,
+        slot: usize,
+        to: u32,
+        bits: &mut [u16],
+    ) {
+        // SAFETY: the caller vouches for both nodes.
+        unsafe {
+            let (from, other) = (level.blocks.vector(node), level.blocks.vector(to));
+            let residual = self.encoder().rabitq.residual(
+                (from.code, from.scale),
+                (other.code, other.scale),
+                bits,
+            );
+            let t = residual.norm / residual.total;
+            let t = if t.is_finite() { t } else { 0.0 };
+            // The factor as it will be read, so that rounding it does not move the estimate.
+            let factor = f32::from_bits((-2.0 * t).to_bits() & 0xFFFF_0000);
+            let edge = Edge {
+                to,
+                bits,
+                add: residual.norm - factor * residual.origin,
+                factor,
+            };
+            level.blocks.set_edge(node, slot, &edge);
+        }
+    }
+
+    /// Looks from `node` on, along neighbours ever nearer to `far`, for one that no neighbour stands in for, and leads it
+    /// to `far`.
+    unsafe fn hand_on(&self, level: &Level, node: u32, far: u32, bits: &mut [u16]) {
+        let mut at = node;
+        for _ in 0..HANDS {
+            // SAFETY: the caller vouches for both nodes, and neighbours were written before they were linked.
+            match unsafe { self.link(level, (at, far, Why::Handed), bits, &mut Vec::new()) } {
+                Some(nearer) if nearer != far => at = nearer,
+                _ => return,
+            }
+        }
+    }
+
+    /// Adds `new` to the neighbours of `node`, if there is room or it is worth more than one of them. Returns the
+    /// neighbour that stands in for it, if one does.
+    ///
+    /// Worth most are edges apart: those to a neighbour for which no nearer one stands in, being nearer to it than the
+    /// node is. They lead into all directions, and far. The rest of the slots is for the nearest of all others.
+    ///
+    /// Far neighbours for which `new` stands in from now on are added to `handed`: `new`, or one to which it leads, should
+    /// lead to them, or else, where data is in clusters, the way to another cluster may be lost.
+    unsafe fn link(
+        &self,
+        level: &Level,
+        (node, new, why): (u32, u32, Why),
+        bits: &mut [u16],
+        handed: &mut Vec<u32>,
+    ) -> Option<u32> {
+        let _change = level.lock(node);
+        // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
+        unsafe {
+            let slots = level.blocks.ids(node);
+            let ids: [u32; SLOTS] = std::array::from_fn(|i| slots[i].load(Ordering::Relaxed));
+            if node == new || ids.contains(&new) {
+                return None;
+            }
+            let mut around = self.look_around(level, (node, new), &ids, handed);
+            if why == Why::Nearest {
+                around.stands_in = None;
+            }
+            let slot = around.slot(&ids, why);
+            if slot.is_some() || around.stands_in.is_none() {
+                let mut apart = around.apart;
+                if let Some(slot) = slot {
+                    apart &= !(1 << slot);
+                    apart |= u32::from(around.stands_in.is_none()) << slot;
+                    self.set_edge(level, node, slot, new, bits);
+                }
+                level.blocks.apart(node).store(apart, Ordering::Relaxed);
+            }
+            around.stands_in
+        }
+    }
+
+    /// Compares the neighbours of `node` with `new`.
+    unsafe fn look_around(
+        &self,
+        level: &Level,
+        (node, new): (u32, u32),
+        ids: &[u32; SLOTS],
+        handed: &mut Vec<u32>,
+    ) -> Around {
+        for id in ids.iter().filter(|id| **id != NONE) {
+            level.blocks.prefetch_vector(*id);
+        }
+        // SAFETY: the caller vouches for all nodes.
+        unsafe {
+            let (here, there) = (level.blocks.vector(node), level.blocks.vector(new));
+            let was_apart = level.blocks.apart(node).load(Ordering::Relaxed);
+            let mut around = Around {
+                length: self.encoder().between(here, there),
+                lengths: [f32::NEG_INFINITY; SLOTS],
+                apart: was_apart,
+                stands_in: None,
+            };
+            let mut nearest = f32::INFINITY;
+            for (slot, id) in ids.iter().enumerate().filter(|(_, id)| **id != NONE) {
+                let other = level.blocks.vector(*id);
+                around.lengths[slot] = self.encoder().between(here, other);
+                if was_apart >> slot & 1 == 0 {
+                    continue;
+                }
+                let between = self.encoder().between(there, other);
+                if around.lengths[slot] <= around.length {
+                    if between < around.length && between < nearest {
+                        nearest = between;
+                        around.stands_in = Some(*id);
+                    }
+                } else if between < around.lengths[slot] {
+                    around.apart &= !(1 << slot);
+                    if around.lengths[slot] > FAR * around.length {
+                        handed.push(*id);
+                    }
+                }
+            }
+            around
+        }
+    }
+}
+
+/// Why a node shall lead to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// The other has chosen it.
+    Chosen,
+    /// It is nearest to the other, and leads to it however the errors of codes fall out.
+    Nearest,
+    /// A node led there before for which this one stands in.
+    Handed,
+}
+
+/// What is around a node to which another shall be linked.
+struct Around {
+    /// Squared length of the new edge.
+    length: f32,
+    /// Of the edges that are there.
+    lengths: [f32; SLOTS],
+    /// Slots of edges for which no nearer neighbour stands in, the new one included.
+    apart: u32,
+    /// The neighbour that stands in for the new edge.
+    stands_in: Option<u32>,
+}
+
+impl Around {
+    /// The slot for the new edge, if it is worth one.
+    fn slot(&self, ids: &[u32; SLOTS], why: Why) -> Option<usize> {
+        let farthest = |mask: u32| {
+            let slots = (0..SLOTS).filter(|slot| mask >> slot & 1 == 1);
+            slots.max_by(|a, b| self.lengths[*a].total_cmp(&self.lengths[*b]))
+        };
+        let farther = |slot: &usize| self.lengths[*slot] > self.length;
+        let is_apart = self.stands_in.is_none();
+        if !is_apart && why == Why::Handed {
+            return None;
+        }
+        let free = ids.iter().position(|id| *id == NONE);
+        free.or_else(|| match is_apart {
+            true => farthest(!self.apart).or_else(|| farthest(self.apart).filter(farther)),
+            false => farthest(!self.apart).filter(farther),
+        })
+    }
+}
+
+/// Nodes that are asked at most to lead to a far one.
+const HANDS: usize = 16;
+/// Squared length of an edge, as a multiple of another's, from which it is far.
+const FAR: f32 = 4.0;
+
+/// The finaliser of splitmix64 (Steele, Lea and Flood, 2014).
+fn mix(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}

@@ -1,0 +1,66 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+use super::block::{Blocks, NONE};
+
+/// Locks over which the nodes are spread; more than there are threads, so that they seldom meet.
+const STRIPES: usize = 256;
+
+/// One level of the graph: nodes with their edges, and where walks begin.
+///
+/// The lowest level holds all rows. Each above holds one node in [`FEWER`] of those below, and finds for a query where on
+/// the level below to begin: in data of many clusters edges alone seldom lead from one to the other.
+pub(super) struct Level {
+    pub(super) blocks: Blocks,
+    entry: AtomicU32,
+    /// Held to set the entry.
+    beginning: Mutex<()>,
+    /// Held to change the edges of a node. At most one is held at a time.
+    stripes: Box<[Mutex<()>]>,
+}
+
+/// Nodes of a level for each of the level above.
+pub(super) const FEWER: u64 = 32;
+/// Levels there are at most: enough for 2^31 nodes.
+pub(super) const LEVELS: usize = 6;
+
+impl Level {
+    pub(super) fn new(dim: usize) -> Self {
+        Level {
+            blocks: Blocks::new(dim),
+            entry: AtomicU32::new(NONE),
+            beginning: Mutex::new(()),
+            stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),
+        }
+    }
+
+    /// Where walks begin; `None` if there are no nodes.
+    pub(super) fn entry(&self) -> Option<u32> {
+        let entry = self.entry.load(Ordering::Acquire);
+        (entry != NONE).then_some(entry)
+    }
+
+    /// Locks the level's begin, if it has none yet.
+    pub(super) fn begin(&self) -> Option<MutexGuard<'_, ()>> {
+        if self.entry().is_some() {
+            return None;
+        }
+        let guard = self.beginning.lock();
+        self.entry().is_none().then_some(guard)
+    }
+
+    /// Lets walks begin at a node that was written.
+    pub(super) fn begin_at(&self, node: u32, _guard: &MutexGuard<'_, ()>) {
+        self.entry.store(node, Ordering::Release);
+    }
+
+    /// Locks the edges of a node.
+    pub(super) fn lock(&self, node: u32) -> MutexGuard<'_, ()> {
+        self.stripes[node as usize % self.stripes.len()].lock()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.blocks.bytes() + self.stripes.len() * size_of::<Mutex<()>>()
+    }
+}

@@ -1,0 +1,287 @@
+use std::sync::atomic::Ordering;
+
+use crc_fast::{CrcAlgorithm, checksum};
+use longbow_kernels::rabitq::SLOTS;
+
+use super::block::{NONE, Vector8};
+use super::level::Level;
+use super::save::{HEADER, MAGIC, NODE, VERSION};
+use super::{QuantizedGraph, QuantizedParams};
+use crate::error::{Error, Result};
+use crate::space::Space;
+
+/// Bytes that are read from their begin to their end.
+struct Reader<'a> {
+    input: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
+        let have = self.input.len();
+        match self
+            .at
+            .checked_add(count)
+            .and_then(|end| self.input.get(self.at..end))
+        {
+            Some(bytes) => {
+                self.at += count;
+                Ok(bytes)
+            }
+            None => Err(Error::Truncated {
+                need: self.at as u64 + count as u64,
+                have: have as u64,
+            }),
+        }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.bytes(N)?);
+        Ok(array)
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn f32(&mut self) -> Result<f32> {
+        self.array().map(f32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// A number that must be below a limit, or, if told so, [`NONE`].
+    fn node(&mut self, field: &'static str, limit: u32, or_none: bool) -> Result<u32> {
+        let at = self.at as u64;
+        let node = self.u32()?;
+        if node < limit || or_none && node == NONE {
+            return Ok(node);
+        }
+        Err(Error::Inconsistent {
+            at,
+            field,
+            got: u64::from(node),
+            limit: u64::from(limit),
+        })
+    }
+}
+
+fn same<T: PartialEq + ToString>(field: &'static str, expected: &T, got: &T) -> Result<()> {
+    if expected == got {
+        return Ok(());
+    }
+    Err(Error::Mismatch {
+        field,
+        expected: expected.to_string(),
+        got: got.to_string(),
+    })
+}
+
+impl QuantizedGraph {
+    /// Whether bytes begin as [`QuantizedGraph::save`] writes them.
+    #[must_use]
+    pub fn is_saved(input: &[u8]) -> bool {
+        input.starts_with(&MAGIC)
+    }
+
+    /// Reads what [`QuantizedGraph::save`] wrote. `params.ef_construction` counts for inserts from now on.
+    ///
+    /// # Errors
+    /// If the bytes are not a whole checkpoint of a graph of this space and seed. Whatever the bytes are, it does not
+    /// panic, and allocates no more than a graph of so many rows may take.
+    pub fn load(space: Space, params: QuantizedParams, input: &[u8]) -> Result<QuantizedGraph> {
+        let graph = QuantizedGraph::new(space, params)?;
+        let mut reader = Reader {
+            input: check_sum(input)?,
+            at: 0,
+        };
+        let rows = graph.read_header(&mut reader)?;
+        let mut below = u32::MAX;
+        for level in &graph.levels {
+            below = graph.read_level(level, below, &mut reader)?;
+        }
+        same("length", &(reader.at + 4), &input.len())?;
+        same("rows", &rows, &u64::from(graph.ground().blocks.claimed()))?;
+        for level in &graph.levels {
+            graph.encode_edges(level);
+        }
+        graph.inserted.store(rows, Ordering::Release);
+        if rows == 0 && graph.encoder().centre().iter().all(|x| *x == 0.0) {
+            // The origin is yet to be chosen.
+            return QuantizedGraph::new(space, params);
+        }
+        Ok(graph)
+    }
+
+    /// Checks the header, sets the centre, and returns the number of rows.
+    fn read_header(&self, reader: &mut Reader<'_>) -> Result<u64> {
+        debug_assert_eq!(reader.at, 0, "the header comes first");
+        reader.bytes(12)?;
+        same(
+            "element type",
+            &(self.space.scalar as u8),
+            &reader.array::<1>()?[0],
+        )?;
+        same(
+            "metric",
+            &(self.space.metric as u8),
+            &reader.array::<1>()?[0],
+        )?;
+        same("reserved", &0, &u16::from_le_bytes(reader.array()?))?;
+        same("dimension", &(self.space.dim as u32), &reader.u32()?)?;
+        same("seed", &self.params.seed, &reader.u64()?)?;
+        let rows = reader.u64()?;
+        debug_assert_eq!(reader.at, HEADER, "bytes before the centre");
+        let centre: Result<Vec<f32>> = (0..self.space.dim).map(|_| reader.f32()).collect();
+        let encoder = super::encode::Encoder::new(self.space, self.params.seed, centre?);
+        let fresh = self.encoder.set(encoder);
+        debug_assert!(fresh.is_ok(), "a new graph has no centre");
+        Ok(rows)
+    }
+
+    /// Reads the nodes of a level, without the codes of their edges, and returns how many there are. `below` is how
+    /// many the level below has.
+    fn read_level(&self, level: &Level, below: u32, reader: &mut Reader<'_>) -> Result<u32> {
+        let dim = self.encoder().dim();
+        let at = reader.at as u64;
+        let nodes = reader.u32()?;
+        // Before anything is allocated.
+        let left = (reader.input.len() - reader.at) as u64;
+        if u64::from(nodes) * (NODE + dim) as u64 > left || nodes > level.blocks.limit() {
+            return Err(Error::Inconsistent {
+                at,
+                field: "number of nodes",
+                got: u64::from(nodes),
+                limit: left / (NODE + dim) as u64,
+            });
+        }
+        let entry = reader.node("entry", nodes, nodes == 0)?;
+        let mut follows = vec![false; nodes as usize];
+        for _ in 0..nodes {
+            self.read_node(level, (nodes, below), &mut follows, reader)?;
+        }
+        check_chains(level, nodes, &follows)?;
+        if let Some(guard) = level.begin().filter(|_| entry != NONE) {
+            level.begin_at(entry, &guard);
+        }
+        Ok(nodes)
+    }
+
+    fn read_node(
+        &self,
+        level: &Level,
+        (nodes, below): (u32, u32),
+        follows: &mut [bool],
+        reader: &mut Reader<'_>,
+    ) -> Result<()> {
+        let at = reader.at as u64;
+        let row = reader.u64()?;
+        if below != u32::MAX && row >= u64::from(below) {
+            return Err(Error::Inconsistent {
+                at,
+                field: "node of the level below",
+                got: row,
+                limit: u64::from(below),
+            });
+        }
+        let twin_at = reader.at as u64;
+        let twin = reader.node("twin", nodes, true)?;
+        let apart = reader.u32()?;
+        let scale = reader.f32()?;
+        let mut ids = [NONE; SLOTS];
+        for id in &mut ids {
+            *id = reader.node("neighbour", nodes, true)?;
+        }
+        let code = reader.bytes(self.encoder().dim())?;
+        let vector = Vector8::new(code, scale);
+        let node = level.blocks.claim().ok_or(Error::Full {
+            limit: u64::from(level.blocks.limit()),
+        })?;
+        // SAFETY: nobody else knows this graph yet.
+        unsafe { level.blocks.write(node, row, vector) };
+        // SAFETY: the node was just written.
+        unsafe {
+            level.blocks.apart(node).store(apart, Ordering::Relaxed);
+            for (slot, id) in level.blocks.ids(node).iter().zip(ids) {
+                slot.store(id, Ordering::Relaxed);
+            }
+            level.blocks.set_twin(node, twin);
+        }
+        if twin != NONE && std::mem::replace(&mut follows[twin as usize], true) {
+            return Err(Error::Inconsistent {
+                at: twin_at,
+                field: "twin of two",
+                got: u64::from(twin),
+                limit: u64::from(nodes),
+            });
+        }
+        Ok(())
+    }
+
+    /// Makes the codes of all edges of a level.
+    fn encode_edges(&self, level: &Level) {
+        let mut bits = vec![0; self.encoder().dim() / 16];
+        for node in 0..level.blocks.claimed() {
+            for slot in 0..SLOTS {
+                // SAFETY: all nodes were written, and neighbours are some of them.
+                unsafe {
+                    let to = level.blocks.ids(node)[slot].load(Ordering::Relaxed);
+                    if to != NONE {
+                        self.set_edge(level, node, slot, to, &mut bits);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Checks magic, version and checksum, and returns the bytes before the checksum.
+fn check_sum(input: &[u8]) -> Result<&[u8]> {
+    let mut reader = Reader { input, at: 0 };
+    let magic = reader.array()?;
+    if magic != MAGIC {
+        return Err(Error::Magic {
+            expected: MAGIC,
+            got: magic,
+        });
+    }
+    let version = reader.u32()?;
+    if version != VERSION {
+        return Err(Error::Version {
+            known: VERSION,
+            got: version,
+        });
+    }
+    let (body, sum) = input.split_at(input.len() - 4);
+    let expected = u32::from_le_bytes([sum[0], sum[1], sum[2], sum[3]]);
+    let got = checksum(CrcAlgorithm::Crc32Iscsi, body) as u32;
+    if expected != got {
+        return Err(Error::Checksum { expected, got });
+    }
+    Ok(body)
+}
+
+/// Checks that every chain of twins begins somewhere: none is a ring, in which a search would turn forever.
+fn check_chains(level: &Level, nodes: u32, follows: &[bool]) -> Result<()> {
+    let mut reached = 0;
+    for first in (0..nodes).filter(|node| !follows[*node as usize]) {
+        let mut node = first;
+        while node != NONE {
+            reached += 1;
+            // SAFETY: all nodes were written, and twins are some of them.
+            node = unsafe { level.blocks.twin(node) };
+        }
+    }
+    if reached == nodes {
+        return Ok(());
+    }
+    Err(Error::Inconsistent {
+        at: 0,
+        field: "nodes in chains of twins that begin somewhere",
+        got: u64::from(reached),
+        limit: u64::from(nodes),
+    })
+}

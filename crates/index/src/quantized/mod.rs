@@ -1,0 +1,226 @@
+//! A live graph of quantised vectors.
+//!
+//! A search of a graph is a count of cache lines: each neighbour that is compared costs those of a vector. This graph keeps
+//! of each vector a code of eight bits an element, and beside each node's edges a code of one bit an element for the way
+//! to each of its 32 neighbours (RaBitQ relative to the node: Gao and Long, arXiv 2405.12497; Gou et al., SymphonyQG,
+//! arXiv 2411.12229). One sequential read of a node's edges estimates all neighbours. What differs from SymphonyQG:
+//!
+//! - It is **live**: rows are inserted one by one, by many threads, while searches run. An edge that changes has its
+//!   code made anew from the two eight-bit codes, in `O(d)`.
+//! - The estimate does not decide: it only passes over neighbours that are too far even if it errs. The others are
+//!   compared by their eight-bit codes, so the walk goes by good distances and follows few edges (`walk`).
+//! - Vectors are not in the graph. The last candidates are compared by the originals, as far as the error of a code
+//!   leaves a doubt (`rerank`): distances returned are exact.
+//! - A walk goes in steps that end where memory was asked for, so that one thread can have several under way (`search`).
+//!
+//! Edges are chosen as in HNSW by relative neighbourhood, and slots that are left get the nearest of the others (`insert`).
+//! Levels above the lowest, a 32nd of the nodes each, find where to begin (`level`). Nodes of the same code hang on a
+//! chain behind the first.
+//!
+//! Good for: many searches, 96 dimensions and more. Not for: the inner product (there are no codes for it yet), short
+//! vectors, least memory: edges with codes take more than a vector. Rows that die stay until the caller builds anew.
+//!
+//! # Races
+//!
+//! Searches take no lock. An edge is changed under the lock of its node: factors and code by atomic stores, then the
+//! neighbour with release. A search reads codes with volatile loads; one that reads a half-changed code has a wrong
+//! estimate of one neighbour, and compares it in vain or passes it over this once.
+
+mod block;
+mod encode;
+mod front;
+mod insert;
+mod level;
+mod load;
+mod params;
+mod rerank;
+mod save;
+mod scratch;
+mod search;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::fmt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use longbow_kernels::Metric;
+use longbow_kernels::rabitq::DIM_STEP;
+
+pub use params::QuantizedParams;
+
+use encode::Encoder;
+use level::{LEVELS, Level};
+use scratch::Scratch;
+
+use crate::checkpoint::VectorSource;
+use crate::error::{Error, Result};
+use crate::pool::Pool;
+use crate::space::{Query, Space};
+use crate::stats::SearchStats;
+use crate::top_k::Neighbor;
+use crate::vector_index::VectorIndex;
+
+/// Longest vector, in elements.
+const MAX_DIM: usize = 1 << 16;
+
+/// An approximate index that takes inserts from many threads and answers searches meanwhile.
+pub struct QuantizedGraph {
+    space: Space,
+    params: QuantizedParams,
+    encoder: OnceLock<Encoder>,
+    /// The lowest first.
+    levels: Vec<Level>,
+    pool: Pool<Scratch>,
+    /// Inserts that have ended.
+    inserted: AtomicU64,
+}
+
+impl QuantizedGraph {
+    /// An empty index.
+    ///
+    /// # Errors
+    /// If a parameter is out of range, or the metric is the inner product, for which codes tell nothing yet.
+    pub fn new(space: Space, params: QuantizedParams) -> Result<Self> {
+        params.check()?;
+        if space.metric == Metric::Dot {
+            return Err(Error::Unquantized(space.metric));
+        }
+        if space.dim == 0 || space.dim > MAX_DIM {
+            return Err(Error::Parameter {
+                name: "dim",
+                got: space.dim,
+                min: 1,
+                max: MAX_DIM,
+            });
+        }
+        let dim = space.dim.next_multiple_of(DIM_STEP);
+        Ok(QuantizedGraph {
+            space,
+            params,
+            encoder: OnceLock::new(),
+            levels: (0..LEVELS).map(|_| Level::new(dim)).collect(),
+            pool: Pool::new(),
+            inserted: AtomicU64::new(0),
+        })
+    }
+
+    /// Takes the mean of a sample of stored vectors as the origin of the codes, unless the first insert was before. The
+    /// nearer it is to the mean of all, the more precise the codes; a thousand vectors are plenty.
+    pub fn prepare<'a>(&self, sample: impl Iterator<Item = &'a [u8]>) {
+        self.encoder.get_or_init(|| {
+            let centre = Encoder::mean(self.space, sample);
+            Encoder::new(self.space, self.params.seed, centre)
+        });
+    }
+
+    /// Whether the origin of the codes was chosen.
+    #[must_use]
+    pub fn is_prepared(&self) -> bool {
+        self.encoder.get().is_some()
+    }
+
+    #[inline(always)]
+    fn encoder(&self) -> &Encoder {
+        self.encoder
+            .get_or_init(|| Encoder::new(self.space, self.params.seed, vec![0.0; self.space.dim]))
+    }
+
+    /// How the graph is built.
+    #[must_use]
+    pub fn params(&self) -> QuantizedParams {
+        self.params
+    }
+
+    /// What the vectors are.
+    #[must_use]
+    pub fn space(&self) -> Space {
+        self.space
+    }
+
+    /// Rows whose insert has ended.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::try_from(self.inserted.load(Ordering::Acquire)).unwrap_or(usize::MAX)
+    }
+
+    /// Whether no insert has ended.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes that are allocated: blocks, directories, and room that searches left to work in.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let levels: usize = self.levels.iter().map(Level::bytes).sum();
+        size_of::<Self>() + levels + self.pool.bytes()
+    }
+
+    /// The level of all rows.
+    #[inline(always)]
+    fn ground(&self) -> &Level {
+        &self.levels[0]
+    }
+
+    /// The squared distance that a distance by the space's metric is among encoded vectors.
+    fn squared(&self, distance: f32) -> f32 {
+        match self.space.metric {
+            Metric::Cosine => 2.0 * distance,
+            _ => distance,
+        }
+    }
+}
+
+impl fmt::Debug for QuantizedGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("QuantizedGraph")
+            .field("space", &self.space)
+            .field("params", &self.params)
+            .field("len", &self.len())
+            .finish()
+    }
+}
+
+impl VectorIndex for QuantizedGraph {
+    fn space(&self) -> Space {
+        self.space
+    }
+
+    fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
+        QuantizedGraph::insert(self, row, vector)
+    }
+
+    fn search(
+        &self,
+        query: &Query,
+        k: usize,
+        ef: usize,
+        visible: &(dyn Fn(u64) -> bool + Sync),
+        originals: &dyn VectorSource,
+        stats: &mut SearchStats,
+    ) -> Vec<Neighbor> {
+        QuantizedGraph::search(self, query, k, ef, visible, originals, stats)
+    }
+
+    fn search_batch(
+        &self,
+        queries: &[Query],
+        k: usize,
+        ef: usize,
+        visible: &(dyn Fn(u64) -> bool + Sync),
+        originals: &dyn VectorSource,
+        stats: &mut SearchStats,
+    ) -> Vec<Vec<Neighbor>> {
+        QuantizedGraph::search_batch(self, queries, k, ef, visible, originals, stats)
+    }
+
+    fn len(&self) -> usize {
+        QuantizedGraph::len(self)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        QuantizedGraph::memory_bytes(self)
+    }
+}

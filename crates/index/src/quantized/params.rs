@@ -1,0 +1,34 @@
+use crate::error::{Error, Result};
+
+/// How a quantised graph is built. What is asked of a search, `ef`, comes with the search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuantizedParams {
+    /// Nodes that are visited to find a new node's neighbours, 1 to 65,536. More of them build a better graph, slower.
+    pub ef_construction: usize,
+    /// From which the rotation is drawn.
+    pub seed: u64,
+}
+
+impl Default for QuantizedParams {
+    fn default() -> Self {
+        QuantizedParams {
+            ef_construction: 128,
+            seed: 42,
+        }
+    }
+}
+
+impl QuantizedParams {
+    pub(super) fn check(&self) -> Result<()> {
+        let (min, max) = (1, 65_536);
+        if (min..=max).contains(&self.ef_construction) {
+            return Ok(());
+        }
+        Err(Error::Parameter {
+            name: "ef_construction",
+            got: self.ef_construction,
+            min,
+            max,
+        })
+    }
+}

@@ -1,0 +1,39 @@
+use longbow_kernels::rabitq::Lut;
+
+use super::encode::Encoded;
+use super::front::Front;
+use crate::candidate::Candidate;
+use crate::pool::Room;
+use crate::stats::SearchStats;
+use crate::visited::Visited;
+
+/// Room for one search or insert.
+#[derive(Default)]
+pub(super) struct Scratch {
+    pub(super) query: Encoded,
+    pub(super) lut: Lut,
+    pub(super) visited: Visited,
+    pub(super) front: Front,
+    /// Nodes that were visited, by the distance to their eight-bit codes.
+    pub(super) found: Vec<Candidate>,
+    /// Neighbours to be compared.
+    pub(super) fresh: Vec<Candidate>,
+    /// Far neighbours to which a new node should lead.
+    pub(super) handed: Vec<u32>,
+    /// Signs of an edge.
+    pub(super) bits: Vec<u16>,
+    pub(super) stats: SearchStats,
+}
+
+impl Room for Scratch {
+    fn bytes(&self) -> usize {
+        self.query.bytes()
+            + self.lut.bytes()
+            + self.visited.bytes()
+            + self.front.bytes()
+            + self.found.capacity() * size_of::<Candidate>()
+            + self.fresh.capacity() * size_of::<Candidate>()
+            + self.handed.capacity() * size_of::<u32>()
+            + self.bits.capacity() * size_of::<u16>()
+    }
+}

@@ -1,0 +1,213 @@
+use super::QuantizedGraph;
+use super::block::NONE;
+use super::front::Front;
+use super::level::Level;
+use super::walk::{Admit, Walk};
+use crate::candidate::Candidate;
+use crate::checkpoint::VectorSource;
+use crate::space::Query;
+use crate::stats::SearchStats;
+use crate::top_k::Neighbor;
+
+/// Visible nodes of one chain of twins that a search looks at, or as many as it was asked for.
+const TWINS: usize = 256;
+/// Searches of a batch that one thread has under way: while it takes a step of one, memory comes for the others.
+const UNDER_WAY: usize = 6;
+
+/// Takes nodes and their twins, of rows that are visible. For a node that is not, the walk goes on by one.
+struct Visible<'a> {
+    visible: &'a (dyn Fn(u64) -> bool + Sync),
+    /// Of a chain of twins.
+    most: usize,
+}
+
+impl Admit for Visible<'_> {
+    #[inline(always)]
+    unsafe fn admit(
+        &self,
+        level: &Level,
+        front: &mut Front,
+        found: &mut Vec<Candidate>,
+        node: Candidate,
+    ) {
+        // SAFETY: the caller vouches for the node, and a twin that was read was written before it was chained.
+        unsafe {
+            if (self.visible)(level.blocks.row(node.node())) {
+                found.push(node);
+            } else {
+                front.widen();
+            }
+            let mut twin = level.blocks.twin(node.node());
+            let mut left = self.most;
+            while twin != NONE && left > 0 {
+                if (self.visible)(level.blocks.row(twin)) {
+                    found.push(Candidate::new(node.distance(), twin));
+                    left -= 1;
+                }
+                twin = level.blocks.twin(twin);
+            }
+        }
+    }
+}
+
+/// What is asked for, the same for all queries of a batch.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    k: usize,
+    ef: usize,
+    visible: &'a (dyn Fn(u64) -> bool + Sync),
+    originals: &'a dyn VectorSource,
+}
+
+/// A search of a batch.
+struct Search<'a> {
+    /// The query's place in the batch.
+    place: usize,
+    walk: Walk<'a, Visible<'a>>,
+    /// Whether the walk has ended, and the vectors of what it found were asked for.
+    ended: bool,
+}
+
+impl QuantizedGraph {
+    /// The `k` visible rows nearest to `query`, nearest first, as far as a walk that holds the best `ef` finds them.
+    /// Their distances are exact, by the vectors that `originals` has; rows that it does not have are left out.
+    ///
+    /// Takes no lock. Rows whose insert ended before the call are reachable, those of inserts that run may be.
+    ///
+    /// # Panics
+    /// If `query` was prepared for another space.
+    #[must_use]
+    pub fn search(
+        &self,
+        query: &Query,
+        k: usize,
+        ef: usize,
+        visible: &(dyn Fn(u64) -> bool + Sync),
+        originals: &dyn VectorSource,
+        stats: &mut SearchStats,
+    ) -> Vec<Neighbor> {
+        let asked = Asked {
+            k,
+            ef,
+            visible,
+            originals,
+        };
+        let Some(mut walk) = self.begin(query, asked) else {
+            return Vec::new();
+        };
+        walk.run();
+        self.ask_originals(k, originals, &mut walk.scratch);
+        self.end(query, asked, walk, stats)
+    }
+
+    /// As [`QuantizedGraph::search`] for each of many queries, several of which are under way at a time: for the same
+    /// answers, a thread waits less for memory.
+    ///
+    /// # Panics
+    /// If a query was prepared for another space.
+    #[must_use]
+    pub fn search_batch(
+        &self,
+        queries: &[Query],
+        k: usize,
+        ef: usize,
+        visible: &(dyn Fn(u64) -> bool + Sync),
+        originals: &dyn VectorSource,
+        stats: &mut SearchStats,
+    ) -> Vec<Vec<Neighbor>> {
+        let asked = Asked {
+            k,
+            ef,
+            visible,
+            originals,
+        };
+        let mut answers = vec![Vec::new(); queries.len()];
+        let mut waiting = queries.iter().enumerate().filter_map(|(place, query)| {
+            let walk = self.begin(query, asked)?;
+            Some(Search {
+                place,
+                walk,
+                ended: false,
+            })
+        });
+        let mut under_way: Vec<Search<'_>> = waiting.by_ref().take(UNDER_WAY).collect();
+        while !under_way.is_empty() {
+            let mut turn = 0;
+            while let Some(search) = under_way.get_mut(turn) {
+                turn += 1;
+                if search.walk.step() {
+                    continue;
+                }
+                if !std::mem::replace(&mut search.ended, true) {
+                    self.ask_originals(k, originals, &mut search.walk.scratch);
+                    continue;
+                }
+                let ended = match waiting.next() {
+                    Some(next) => std::mem::replace(search, next),
+                    None => {
+                        turn -= 1;
+                        under_way.swap_remove(turn)
+                    }
+                };
+                answers[ended.place] = self.end(&queries[ended.place], asked, ended.walk, stats);
+            }
+        }
+        answers
+    }
+
+    /// Begins a search; `None` if nothing can be found.
+    fn begin<'a>(&'a self, query: &Query, asked: Asked<'a>) -> Option<Walk<'a, Visible<'a>>> {
+        assert_eq!(
+            query.space(),
+            self.space,
+            "the space of the query is that of the index"
+        );
+        // Without rows the origin of the codes may not be chosen yet, and must not be by a search.
+        if asked.k == 0 || self.ground().entry().is_none() {
+            return None;
+        }
+        let mut scratch = self.pool.take();
+        scratch.stats = SearchStats::default();
+        self.encoder().query(query.floats(), &mut scratch.query);
+        self.encoder().lut(&scratch.query, &mut scratch.lut);
+        let visible = Visible {
+            visible: asked.visible,
+            most: asked.k.max(TWINS),
+        };
+        match Walk::new(self, 0, asked.ef.max(1), visible, scratch) {
+            Ok(walk) => Some(walk),
+            Err(scratch) => {
+                self.pool.give(scratch);
+                None
+            }
+        }
+    }
+
+    /// Ends a search whose walk has ended.
+    fn end(
+        &self,
+        query: &Query,
+        asked: Asked<'_>,
+        walk: Walk<'_, Visible<'_>>,
+        stats: &mut SearchStats,
+    ) -> Vec<Neighbor> {
+        let mut scratch = walk.scratch;
+        if scratch.found.len() < asked.k && asked.ef < asked.k {
+            // So narrow a walk may pass by less than was asked for.
+            self.pool.give(scratch);
+            let Asked {
+                k,
+                visible,
+                originals,
+                ..
+            } = asked;
+            return self.search(query, k, k, visible, originals, stats);
+        }
+        let found = self.rerank(query, asked.k, asked.originals, &mut scratch);
+        stats.distance_computations += scratch.stats.distance_computations;
+        stats.nodes_popped += scratch.stats.nodes_popped;
+        stats.bytes_touched += scratch.stats.bytes_touched;
+        self.pool.give(scratch);
+        found
+    }
+}

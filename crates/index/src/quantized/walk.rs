@@ -1,0 +1,296 @@
+//! The walk through the graph.
+
+use std::sync::atomic::Ordering;
+
+use longbow_kernels::rabitq::{Base, SLOTS};
+
+use super::QuantizedGraph;
+use super::block::NONE;
+use super::front::Front;
+use super::level::Level;
+use super::scratch::Scratch;
+use crate::candidate::Candidate;
+
+/// Places in the front up to which a candidate's edges are asked for as soon as it is found.
+const NEAR: usize = 1;
+/// Neighbours that are compared before the limit is looked at again, where a code is short.
+const BATCH: usize = 8;
+/// The same where a code is long, so that comparing in vain costs more.
+const FEWER: usize = 4;
+/// Bytes up to which a code is short.
+const SHORT: usize = 512;
+/// The same on the levels above the lowest, where one node is looked for.
+const FEW: usize = 3;
+/// Part of an estimate's standard error by which it is lowered, so that few are passed over that are near enough.
+const SLACK: f32 = 0.25;
+
+/// What a walk does with a node of its lowest level that was near enough when it was met.
+pub(super) trait Admit {
+    /// Adds to `found` what the node stands for, and widens the front if that is nothing.
+    ///
+    /// # Safety
+    /// The node was written, and the write happened before.
+    unsafe fn admit(
+        &self,
+        level: &Level,
+        front: &mut Front,
+        found: &mut Vec<Candidate>,
+        node: Candidate,
+    );
+}
+
+/// Takes every node as it is: for building.
+pub(super) struct Everything;
+
+impl Admit for Everything {
+    #[inline(always)]
+    unsafe fn admit(&self, _: &Level, _: &mut Front, found: &mut Vec<Candidate>, node: Candidate) {
+        found.push(node);
+    }
+}
+
+/// A walk for one query, from the highest level down to the one that is searched.
+///
+/// On each level it follows the edges of the `ef` nodes nearest to the query (of one node, above the lowest). A node's
+/// neighbours are estimated from its edges alone. Only for those that may be near enough, by the error that an estimate
+/// has, their own codes are read.
+///
+/// It goes in steps, and each ends when memory was asked for that the next one reads: so a thread can take steps of
+/// several walks in turn, and need not wait.
+pub(super) struct Walk<'a, A> {
+    graph: &'a QuantizedGraph,
+    admit: A,
+    ef: usize,
+    /// The level on which it is.
+    height: usize,
+    /// The level on which it ends.
+    bottom: usize,
+    /// Which of `scratch.fresh` were asked for, and are compared next.
+    asked: std::ops::Range<usize>,
+    pub(super) scratch: Box<Scratch>,
+}
+
+impl<'a, A: Admit> Walk<'a, A> {
+    /// A walk for the query in `scratch`, whose table is filled. It comes back as an error if there are no nodes.
+    pub(super) fn new(
+        graph: &'a QuantizedGraph,
+        bottom: usize,
+        ef: usize,
+        admit: A,
+        scratch: Box<Scratch>,
+    ) -> Result<Self, Box<Scratch>> {
+        let begin = |(height, level): (usize, &Level)| level.entry().map(|entry| (height, entry));
+        let mut levels = graph.levels.iter().enumerate().skip(bottom).rev();
+        let Some((height, entry)) = levels.find_map(begin) else {
+            return Err(scratch);
+        };
+        let mut walk = Walk {
+            graph,
+            admit,
+            ef,
+            height,
+            bottom,
+            asked: 0..0,
+            scratch,
+        };
+        let blocks = &graph.levels[height].blocks;
+        // SAFETY: an entry was written before it became one.
+        unsafe {
+            let vector = blocks.vector(entry);
+            let distance = graph.encoder().distance(&walk.scratch.query, vector);
+            walk.begin(Candidate::new(distance, entry));
+        }
+        Ok(walk)
+    }
+
+    /// Takes all steps.
+    pub(super) fn run(&mut self) {
+        while self.step() {}
+    }
+
+    /// Takes a step; false if the walk has ended. What it found is then in `scratch.found`.
+    #[inline(always)]
+    pub(super) fn step(&mut self) -> bool {
+        // SAFETY: the entry was written before it became one, and every link leads to a node that was written before
+        // it was linked. Nodes of a level stand for nodes of the one below that were written before.
+        unsafe {
+            if !self.asked.is_empty() {
+                self.compare();
+                self.ask();
+                return true;
+            }
+            if let Some((node, distance)) = self.scratch.front.pop() {
+                self.follow(node, distance);
+                self.ask();
+                return true;
+            }
+            if self.height == self.bottom {
+                return false;
+            }
+            let Some(nearest) = self.scratch.found.iter().min().copied() else {
+                return false;
+            };
+            let below = self.level().blocks.row(nearest.node()) as u32;
+            self.height -= 1;
+            self.begin(Candidate::new(nearest.distance(), below));
+            true
+        }
+    }
+
+    fn level(&self) -> &'a Level {
+        &self.graph.levels[self.height]
+    }
+
+    /// Begins on a level.
+    ///
+    /// # Safety
+    /// As [`Admit::admit`].
+    unsafe fn begin(&mut self, start: Candidate) {
+        let level = self.level();
+        let ef = if self.height == self.bottom {
+            self.ef
+        } else {
+            1
+        };
+        let Scratch {
+            visited,
+            front,
+            found,
+            ..
+        } = &mut *self.scratch;
+        visited.clear(level.blocks.claimed() as usize);
+        front.clear(ef);
+        found.clear();
+        visited.meet(start.node());
+        front.push(start.distance(), start.node());
+        level.blocks.prefetch_edges(start.node());
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.take(start) };
+    }
+
+    /// # Safety
+    /// As [`Admit::admit`].
+    #[inline(always)]
+    unsafe fn take(&mut self, node: Candidate) {
+        let level = self.level();
+        let Scratch { front, found, .. } = &mut *self.scratch;
+        if self.height == self.bottom {
+            // SAFETY: the caller vouches for the node.
+            unsafe { self.admit.admit(level, front, found, node) };
+        } else {
+            found.push(node);
+        }
+    }
+
+    /// Estimates the neighbours of `node`, and leaves those that may be near enough in `scratch.fresh`.
+    ///
+    /// # Safety
+    /// As [`Admit::admit`].
+    #[inline(always)]
+    unsafe fn follow(&mut self, node: u32, distance: f32) {
+        let blocks = &self.level().blocks;
+        let Scratch {
+            lut,
+            visited,
+            front,
+            fresh,
+            stats,
+            ..
+        } = &mut *self.scratch;
+        let base = Base {
+            distance,
+            slack: SLACK * distance.sqrt(),
+        };
+        let mut estimates = [0f32; SLOTS];
+        fresh.clear();
+        // SAFETY: the caller vouches for the node.
+        unsafe {
+            let rabitq = self.graph.encoder().rabitq;
+            let mut near =
+                rabitq.estimate(lut, blocks.block(node), base, front.limit(), &mut estimates);
+            let ids = blocks.ids(node);
+            while near != 0 {
+                let slot = near.trailing_zeros() as usize;
+                near &= near - 1;
+                let neighbor = ids[slot].load(Ordering::Acquire);
+                if neighbor != NONE && !visited.has_met(neighbor) {
+                    fresh.push(Candidate::new(estimates[slot], neighbor));
+                }
+            }
+        }
+        // The nearest by estimate first: they tighten the limit for the others.
+        if fresh.len() > FEW {
+            fresh.sort_unstable();
+        }
+        stats.nodes_popped += 1;
+        stats.bytes_touched += blocks.edge_bytes() as u64;
+    }
+
+    /// Asks for the codes of the next neighbours that may be near enough, and for the edges that are likely followed
+    /// next.
+    #[inline(always)]
+    fn ask(&mut self) {
+        let blocks = &self.level().blocks;
+        let Scratch {
+            visited,
+            front,
+            fresh,
+            ..
+        } = &mut *self.scratch;
+        let limit = front.limit();
+        let begin = self.asked.end.min(fresh.len());
+        let most = match blocks.vector_bytes() {
+            _ if self.height > self.bottom => FEW,
+            bytes if bytes > SHORT => FEWER,
+            _ => BATCH,
+        };
+        let batch = fresh[begin..].iter().take(most);
+        let count = batch.take_while(|c| c.distance() < limit).count();
+        for neighbor in &mut fresh[begin..begin + count] {
+            if visited.meet(neighbor.node()) {
+                blocks.prefetch_vector(neighbor.node());
+            } else {
+                // Two edges lead to it, which a damaged checkpoint may say.
+                *neighbor = Candidate::new(f32::INFINITY, NONE);
+            }
+        }
+        if let Some(next) = front.peek() {
+            blocks.prefetch_edges(next);
+        }
+        // With none left, the next step follows other edges.
+        self.asked = if count == 0 {
+            0..0
+        } else {
+            begin..begin + count
+        };
+    }
+
+    /// Compares the neighbours that were asked for.
+    ///
+    /// # Safety
+    /// They were written, and the writes happened before.
+    #[inline(always)]
+    unsafe fn compare(&mut self) {
+        let blocks = &self.level().blocks;
+        let encoder = self.graph.encoder();
+        let count = self.asked.len() as u64;
+        self.scratch.stats.distance_computations += count;
+        self.scratch.stats.bytes_touched += count * blocks.vector_bytes() as u64;
+        for place in self.asked.clone() {
+            let neighbor = self.scratch.fresh[place].node();
+            if neighbor == NONE {
+                continue;
+            }
+            // SAFETY: the caller vouches for the neighbours.
+            unsafe {
+                let distance = encoder.distance(&self.scratch.query, blocks.vector(neighbor));
+                if let Some(place) = self.scratch.front.push(distance, neighbor) {
+                    if place < NEAR {
+                        blocks.prefetch_edges(neighbor);
+                    }
+                    self.take(Candidate::new(distance, neighbor));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+/// Which nodes a walk has met. A stamp is a byte, so that stamps of many nodes stay in the cache; they are wiped once
+/// in 255 walks.
+#[derive(Default)]
+pub(crate) struct Visited {
+    stamps: Vec<u8>,
+    now: u8,
+}
+
+impl Visited {
+    /// Forgets all nodes, and makes room for nodes below `nodes`.
+    pub(crate) fn clear(&mut self, nodes: usize) {
+        if self.stamps.len() < nodes {
+            // Some room beyond, since an index that grows would else copy its stamps at every insert.
+            self.stamps.resize(nodes + nodes / 4 + 64, 0);
+        }
+        self.now = self.now.wrapping_add(1);
+        if self.now == 0 {
+            self.stamps.fill(0);
+            self.now = 1;
+        }
+    }
+
+    /// Whether this is the first meeting. Nodes beyond the room were added since the walk began; they count as met.
+    #[inline(always)]
+    pub(crate) fn meet(&mut self, node: u32) -> bool {
+        match self.stamps.get_mut(node as usize) {
+            Some(stamp) if *stamp != self.now => {
+                *stamp = self.now;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the node was met.
+    #[inline(always)]
+    pub(crate) fn has_met(&self, node: u32) -> bool {
+        self.stamps
+            .get(node as usize)
+            .is_none_or(|stamp| *stamp == self.now)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.stamps.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_survive_the_wrap_of_their_clock() {
+        let mut visited = Visited::default();
+        for walk in 0..600 {
+            visited.clear(10);
+            let node = walk % 10;
+            assert!(visited.meet(node), "first meeting in walk {walk}");
+            assert!(!visited.meet(node), "second meeting in walk {walk}");
+            assert!(visited.meet((node + 1) % 10), "other node in walk {walk}");
+        }
+        assert!(!visited.meet(1_000_000), "beyond the room");
+    }
+
+    #[test]
+    fn a_node_is_met_from_its_meeting_to_the_end_of_the_walk() {
+        let mut visited = Visited::default();
+        for walk in 0..600u32 {
+            visited.clear(10);
+            let node = walk % 10;
+            assert!(!visited.has_met(node), "before, in walk {walk}");
+            visited.meet(node);
+            assert!(visited.has_met(node), "after, in walk {walk}");
+            assert!(!visited.has_met((node + 1) % 10), "other, in walk {walk}");
+        }
+        assert!(visited.has_met(1_000_000), "beyond the room");
+    }
+}
