@@ -23,7 +23,7 @@ export LONGBOW_BIN := $(TARGET)/release/longbow
 export TEXT
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo build test test-rust test-python ci fmt fmt-check clippy doc lint-python tidy bench bench-log torture clean
+.PHONY: help demo build test test-rust test-python ci fmt fmt-check clippy doc lint-python tidy bench bench-log bench-ann torture clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +40,7 @@ test-rust:
 	$(CARGO) test $(LOCKED) --workspace
 
 test-python: build $(VENV)/ready
-	$(PY) -m pytest -q scripts/tests bench/log_peers
+	$(PY) -m pytest -q scripts/tests bench/log_peers bench/ann
 	cd python && ../$(PY) -m pytest -q
 
 ci: fmt-check clippy doc lint-python test ## What must pass before anything lands
@@ -72,6 +72,9 @@ bench: build $(VENV)/ready ## Figures beside peers, measured in the same run
 bench-log: build $(VENV)/ready ## The log beside PostgreSQL, Kafka, SQLite and the raw disk
 	$(PY) bench/log_peers/run.py $(ARGS)
 
+bench-ann: build ## The indexes beside hnswlib, faiss, SymphonyQG and others, on real vectors
+	$(PYTHON) bench/ann/run.py $(ARGS)
+
 torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES property tests each, ROUNDS of kill -9
 	TORTURE=$(TIMES) $(CARGO) test $(LOCKED) -p longbow-engine --test it
 	PROPTEST_CASES=$(CASES) $(CARGO) test $(LOCKED) --workspace
@@ -79,7 +82,7 @@ torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES pro
 
 clean: ## Remove all that was built
 	$(CARGO) clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-ann
 
 # The stamp is newer than what it was made from, or the environment is made up to date.
 $(VENV)/ready: python/requirements.txt python/pyproject.toml

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use longbow_types::{ConfigError, Inputs, Kind, OPTIONS, Spec};
 
-use crate::{bench_log, capacity, offline};
+use crate::{bench_ann, bench_log, capacity, offline};
 
 /// What was asked for.
 pub enum Command {
@@ -25,6 +25,11 @@ pub enum Command {
     BenchLog {
         /// What is asked for, or what is wrong with it.
         settings: Result<Box<bench_log::Settings>, String>,
+    },
+    /// Measure an index.
+    BenchAnn {
+        /// What is asked for, or what is wrong with it.
+        settings: Result<Box<bench_ann::Settings>, String>,
     },
     /// Say what a load takes.
     Capacity {
@@ -51,9 +56,7 @@ pub fn parse() -> Command {
         Some(("config", matches)) => Command::Config {
             inputs: inputs(matches),
         },
-        Some(("bench", matches)) => Command::BenchLog {
-            settings: bench_log::settings(matches).map(Box::new),
-        },
+        Some(("bench", matches)) => bench(matches),
         Some(("capacity", matches)) => Command::Capacity {
             asked: capacity::load(matches),
         },
@@ -62,6 +65,20 @@ pub fn parse() -> Command {
             None => Command::Version,
         },
         None => Command::Version,
+    }
+}
+
+fn bench(matches: &ArgMatches) -> Command {
+    match matches.subcommand() {
+        Some(("ann", matches)) => Command::BenchAnn {
+            settings: bench_ann::settings(matches).map(Box::new),
+        },
+        Some((_, matches)) => Command::BenchLog {
+            settings: bench_log::settings(matches).map(Box::new),
+        },
+        None => Command::BenchLog {
+            settings: Err("bench: nothing to measure was named".to_owned()),
+        },
     }
 }
 
@@ -86,7 +103,14 @@ fn command() -> clap::Command {
             .arg(markdown),
         )
         .subcommands(offline::commands())
-        .subcommand(bench_log::command())
+        .subcommand(
+            clap::Command::new("bench")
+                .about("Measure this machine")
+                .subcommand_required(true)
+                .arg_required_else_help(true)
+                .subcommand(bench_ann::command())
+                .subcommand(bench_log::command()),
+        )
         .subcommand(capacity::command())
         .subcommand(clap::Command::new("version").about("Print the version"))
 }

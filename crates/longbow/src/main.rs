@@ -1,4 +1,4 @@
-//! The `longbow` program: `serve`, `config`, `verify`, `repair`, `log tail`, `bench log`, `capacity`, `version`.
+//! The `longbow` program: `serve`, `config`, `verify`, `repair`, `log tail`, `bench log`, `bench ann`, `capacity`, `version`.
 //!
 //! It reads the command line, sets up the log, and hands over to the server's crate. What it is not: a place for logic
 //! of the database.
@@ -14,11 +14,15 @@
 #![forbid(unsafe_code)]
 
 mod banner;
+mod bench_ann;
 mod bench_log;
 mod capacity;
 mod cli;
 mod config_cmd;
+mod cpu_time;
 mod logging;
+mod machine;
+mod median;
 mod offline;
 mod out;
 mod serve;
@@ -34,6 +38,7 @@ fn main() -> ExitCode {
         cli::Command::Serve { inputs } => serve::serve(inputs),
         cli::Command::Config { inputs } => config_cmd::list(inputs),
         cli::Command::BenchLog { settings } => bench_log::run(settings.map(|settings| *settings)),
+        cli::Command::BenchAnn { settings } => bench_ann::run(settings.map(|settings| *settings)),
         cli::Command::Capacity { asked } => capacity::run(asked),
         cli::Command::Offline { asked } => offline::run(asked),
         cli::Command::Markdown => config_cmd::markdown(),

@@ -50,16 +50,8 @@ impl Settings {
     }
 }
 
-/// The command `bench` with its one command `log` with its commands.
+/// The command `log` of `longbow bench`, with its commands.
 pub fn command() -> clap::Command {
-    clap::Command::new("bench")
-        .about("Measure this machine")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(log_command())
-}
-
-fn log_command() -> clap::Command {
     let log = clap::Command::new("log")
         .about("Measure the write-ahead log against the raw disk, in the same run")
         .subcommand_required(true)
@@ -265,10 +257,9 @@ fn list<T: Clone + Send + Sync + 'static>(
     given.map_or_else(|| default.to_vec(), |values| values.cloned().collect())
 }
 
-/// What the matches of `bench` ask for, or what is wrong with it.
+/// What the matches of `log` ask for, or what is wrong with it.
 pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
-    let named = matches.subcommand().and_then(|(_, log)| log.subcommand());
-    let found = named.and_then(|(name, matches)| {
+    let found = matches.subcommand().and_then(|(name, matches)| {
         let what = What::ALL.into_iter().find(|what| what.name() == name)?;
         Some((what, matches))
     });
@@ -390,7 +381,7 @@ mod tests {
     fn read(line: &str) -> Result<Settings, String> {
         let matches = command()
             .no_binary_name(true)
-            .try_get_matches_from(["log"].into_iter().chain(line.split_whitespace()))
+            .try_get_matches_from(line.split_whitespace())
             .map_err(|error| error.to_string())?;
         settings(&matches)
     }

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use longbow_log::Observer;
-use rustix::time::{ClockId, clock_gettime};
+
+use crate::cpu_time;
 
 /// Counts the log's writes and syncs.
 #[derive(Default)]
@@ -44,7 +45,7 @@ impl Meter {
     pub fn mark(&self, entries: u64) -> Mark {
         Mark {
             at: Instant::now(),
-            cpu: cpu_time(),
+            cpu: cpu_time::of_process(),
             entries,
             writes: self.writes.load(Ordering::Relaxed),
             written_bytes: self.written_bytes.load(Ordering::Relaxed),
@@ -98,14 +99,6 @@ impl Span {
             .checked_div(self.syncs)
             .filter(|bytes| *bytes > 0)
     }
-}
-
-/// Processor time of this process, all threads, user and system.
-fn cpu_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();
-    Duration::from_secs(seconds) + Duration::from_nanos(nanos)
 }
 
 #[cfg(test)]

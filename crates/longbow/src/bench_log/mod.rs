@@ -30,6 +30,7 @@ use std::time::Instant;
 use longbow_disk::{Disk, RealDisk};
 use longbow_log::SyncMode;
 
+use crate::machine::Machine;
 use crate::out::{BAD_CONFIGURATION, complain, print};
 use bench::Bench;
 use case::{Amount, Keeping, Syncing};
@@ -37,7 +38,7 @@ use error::Error;
 pub use flags::{Settings, command, settings};
 use longbow_log::frame_bytes;
 use plan::What;
-use report::{Machine, Report};
+use report::Report;
 
 /// Entries that the stages in a report are taken from.
 const REPORT_STAGES: u64 = 1000;
@@ -59,7 +60,8 @@ fn measure(settings: &Settings) -> Result<Report, Error> {
     let axes = &settings.axes;
     let largest = axes.segment_sizes.iter().copied().max().unwrap_or_default();
     let mut bench = Bench::new(&settings.dir, largest, settings.rounds)?;
-    let machine = Machine::probe(bench.free_space()?);
+    let machine = Machine::probe();
+    let disk_free_bytes = bench.free_space()?;
     let mut raw = Vec::new();
     let batches = match settings.what {
         What::Recovery => &[][..],
@@ -105,6 +107,7 @@ fn measure(settings: &Settings) -> Result<Report, Error> {
         longbow: env!("CARGO_PKG_VERSION"),
         command: settings.what.name(),
         machine,
+        disk_free_bytes,
         raw,
         rows,
         stages,

@@ -13,7 +13,7 @@ use super::error::Error;
 use super::load::{Load, Payloads};
 use super::meter::Meter;
 use super::report::rounded;
-use super::stats::median;
+use crate::median::median;
 
 /// How much the plain read takes at once, in bytes.
 const PIECE: usize = 1 << 20;

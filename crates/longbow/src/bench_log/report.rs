@@ -1,7 +1,5 @@
 //! What was measured, as JSON.
 
-use longbow_kernels::Kernels;
-use longbow_types::Host;
 use serde::Serialize;
 
 use super::case::{Case, Mode};
@@ -9,7 +7,9 @@ use super::meter::Span;
 use super::raw::RawRow;
 use super::recovery::RecoveryRow;
 use super::stages::StageRow;
-use super::stats::{Histogram, median};
+use super::stats::Histogram;
+use crate::machine::Machine;
+use crate::median::median;
 
 /// A whole report.
 #[derive(Debug, Clone, Serialize)]
@@ -20,6 +20,8 @@ pub struct Report {
     pub command: &'static str,
     /// Where it was made.
     pub machine: Machine,
+    /// Bytes that were free on the disk before.
+    pub disk_free_bytes: u64,
     /// The disk by itself, before everything else.
     pub raw: Vec<RawRow>,
     /// The log.
@@ -32,48 +34,6 @@ pub struct Report {
     pub skipped: Vec<String>,
     /// How long all of it took.
     pub seconds: f64,
-}
-
-/// The machine, as far as it matters.
-#[derive(Debug, Clone, Serialize)]
-pub struct Machine {
-    /// Cores that the process may use.
-    pub cores: usize,
-    /// Bytes of memory that it may use.
-    pub memory_bytes: u64,
-    /// Bytes that are free on the disk.
-    pub disk_free_bytes: u64,
-    /// The processor's architecture.
-    pub architecture: &'static str,
-    /// The instructions that distances use.
-    pub simd: String,
-    /// The operating system and its release.
-    pub system: String,
-    /// Processes that wanted to run, in the mean of the minute before: above a few tenths, others disturb the figures.
-    pub load_before: f64,
-}
-
-impl Machine {
-    /// Asks it.
-    pub fn probe(disk_free_bytes: u64) -> Machine {
-        let host = Host::probe();
-        let name = rustix::system::uname();
-        let load = rustix::system::sysinfo().loads[0];
-        Machine {
-            cores: host.cores,
-            memory_bytes: host.memory,
-            disk_free_bytes,
-            architecture: std::env::consts::ARCH,
-            simd: Kernels::get().isa().to_string(),
-            system: format!(
-                "{} {}",
-                name.sysname().to_string_lossy(),
-                name.release().to_string_lossy()
-            ),
-            // A fixed-point number with 16 binary places.
-            load_before: rounded(load as f64 / 65_536.0),
-        }
-    }
 }
 
 /// One round of a case.

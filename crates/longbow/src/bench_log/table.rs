@@ -19,7 +19,7 @@ pub fn tables(report: &Report) -> String {
         machine.architecture,
         machine.cores,
         machine.memory_bytes as f64 / 1e9,
-        machine.disk_free_bytes as f64 / 1e9,
+        report.disk_free_bytes as f64 / 1e9,
         machine.load_before
     );
     section(&mut text, "The raw disk, one thread", raw(&report.raw));

@@ -17,7 +17,9 @@ const ARROWS: [(&str, &[&str]); 9] = [
     ("server", &["types", "engine"]),
     (
         "longbow",
-        &["types", "kernels", "disk", "log", "engine", "server"],
+        &[
+            "types", "kernels", "index", "disk", "log", "engine", "server",
+        ],
     ),
 ];
 

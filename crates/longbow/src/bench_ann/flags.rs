@@ -1,0 +1,212 @@
+//! The flags of `longbow bench ann`, and what they ask for.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use longbow_index::{HnswParams, Metric};
+
+use super::index::Choice;
+
+/// Breadths at which an index is measured unless others are named.
+const SWEEP: &str = "10,16,24,32,48,64,96,128,192,256";
+
+const METRICS: [(&str, Metric); 3] = [
+    ("euclidean", Metric::Euclidean),
+    ("cosine", Metric::Cosine),
+    ("dot", Metric::Dot),
+];
+
+/// What a command line asks for.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The vectors.
+    pub base: PathBuf,
+    /// What is searched for.
+    pub queries: PathBuf,
+    /// The exact answers; without them they are found.
+    pub truth: Option<PathBuf>,
+    /// How nearness is measured.
+    pub metric: Metric,
+    /// Neighbours asked for.
+    pub k: usize,
+    /// Threads that build, and then search.
+    pub threads: usize,
+    /// The index.
+    pub index: Choice,
+    /// How a graph is built.
+    pub params: HnswParams,
+    /// Breadths of the search.
+    pub sweep: Vec<usize>,
+    /// Passes at each.
+    pub repeat: usize,
+    /// Vectors that are taken, from the first one on; all of them if none.
+    pub limit: Option<usize>,
+    /// Where the JSON goes; `-` is standard output.
+    pub json: Option<PathBuf>,
+    /// Whether passes are made on request.
+    pub serve: bool,
+}
+
+/// The command `ann` of `longbow bench`.
+pub fn command() -> clap::Command {
+    let defaults = HnswParams::default();
+    let path = |name, text: &str| one(name, "FILE", text).value_parser(value_parser!(PathBuf));
+    clap::Command::new("ann")
+        .about("Measure an index over vectors from a file: recall against queries a second of processor time")
+        .arg(path("base", "The vectors: .npy (f4, f2, i1, u1), .fvecs, or idx of bytes").required(true))
+        .arg(path("queries", "What to search for, in the same formats").required(true))
+        .arg(
+            path("truth", "The exact answers: row numbers, nearest first, .npy (i4, i8) or .ivecs [default: found by an exact scan]")
+                .conflicts_with("limit"),
+        )
+        .arg(
+            one("metric", "METRIC", "How nearness is measured [default: euclidean]")
+                .value_parser(PossibleValuesParser::new(METRICS.map(|(name, _)| name))),
+        )
+        .arg(
+            one("index", "INDEX", "What is measured [default: hnsw]")
+                .value_parser(PossibleValuesParser::new(Choice::ALL.map(Choice::name))),
+        )
+        .arg(int("k", "Neighbours asked for [default: 10]".to_owned(), 1, 1000))
+        .arg(int("threads", "Threads that build, and then search [default: 1]".to_owned(), 1, 1024))
+        .arg(int("sweep", format!("Breadths of the search [default: {SWEEP}]"), 1, 1_000_000).value_delimiter(','))
+        .arg(int("m", format!("Links of a node on each level [default: {}]", defaults.m), 2, 256))
+        .arg(int(
+            "ef-construction",
+            format!("Candidates for a new node's links [default: {}]", defaults.ef_construction),
+            1,
+            65_536,
+        ))
+        .arg(int("repeat", "Passes at each breadth, of which the median is told [default: 3]".to_owned(), 1, 1000))
+        .arg(int("seed", format!("From which a graph is drawn [default: {}]", defaults.seed), 0, i64::MAX))
+        .arg(int("limit", "Takes only the first vectors".to_owned(), 1, i64::MAX))
+        .arg(path("json", "Writes the report as JSON; - for standard output, instead of the table"))
+        .arg(
+            Arg::new("serve")
+                .long("serve")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["sweep", "repeat", "json"])
+                .help("Builds, then makes one pass for each line {\"effort\":16,\"batched\":false} of standard input"),
+        )
+}
+
+fn one(name: &'static str, value: &'static str, help: &str) -> Arg {
+    Arg::new(name)
+        .long(name)
+        .value_name(value)
+        .help(help.to_owned())
+}
+
+fn int(name: &'static str, help: String, min: i64, max: i64) -> Arg {
+    let number = value_parser!(i64).range(min..=max);
+    one(name, "N", &help).value_parser(number)
+}
+
+/// What the matches of `ann` ask for, or what is wrong with it.
+pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
+    let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
+    let word = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let number = |name: &str| {
+        let number = matches.get_one::<i64>(name);
+        number.and_then(|n| usize::try_from(*n).ok())
+    };
+    let metric = word("metric").map_or(Some(Metric::Euclidean), |word| {
+        METRICS
+            .into_iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, metric)| metric)
+    });
+    let index = word("index").map_or(Some(Choice::Hnsw), |word| {
+        Choice::ALL.into_iter().find(|choice| choice.name() == word)
+    });
+    let mut params = HnswParams::default();
+    params.m = number("m").unwrap_or(params.m);
+    params.ef_construction = number("ef-construction").unwrap_or(params.ef_construction);
+    params.seed = number("seed").map_or(params.seed, |seed| seed as u64);
+    let sweep = match matches.get_many::<i64>("sweep") {
+        Some(efforts) => efforts.filter_map(|n| usize::try_from(*n).ok()).collect(),
+        None => SWEEP.split(',').filter_map(|n| n.parse().ok()).collect(),
+    };
+    Ok(Settings {
+        base: path("base").ok_or("name the vectors: --base")?,
+        queries: path("queries").ok_or("name the queries: --queries")?,
+        truth: path("truth"),
+        metric: metric.ok_or("an unknown metric")?,
+        k: number("k").unwrap_or(10),
+        threads: number("threads").unwrap_or(1),
+        index: index.ok_or("an unknown index")?,
+        params,
+        sweep,
+        repeat: number("repeat").unwrap_or(3),
+        limit: number("limit"),
+        json: path("json"),
+        serve: matches.get_flag("serve"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Settings, String> {
+        let matches = command()
+            .try_get_matches_from(["ann"].into_iter().chain(line.split_whitespace()))
+            .map_err(|error| error.to_string())?;
+        settings(&matches)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn defaults() {
+        let settings = read("--base b.npy --queries q.npy").expect("valid");
+        assert_eq!(settings.base, PathBuf::from("b.npy"));
+        assert_eq!((settings.k, settings.threads, settings.repeat), (10, 1, 3));
+        assert_eq!(settings.sweep, [10, 16, 24, 32, 48, 64, 96, 128, 192, 256]);
+        assert_eq!(settings.metric, Metric::Euclidean);
+        assert_eq!(settings.index, Choice::Hnsw);
+        assert_eq!(settings.params, HnswParams::default());
+        assert_eq!((settings.truth, settings.limit), (None, None));
+        assert!(!settings.serve);
+    }
+
+    #[test]
+    fn all_flags_are_read() {
+        let line = "--base b --queries q --truth t --metric dot --k 5 --threads 2 --index flat --sweep 7,9 --m 8 \
+                    --ef-construction 50 --repeat 2 --seed 3 --json -";
+        let settings = read(line).expect("valid");
+        assert_eq!(settings.truth, Some(PathBuf::from("t")));
+        assert_eq!((settings.k, settings.threads, settings.repeat), (5, 2, 2));
+        assert_eq!(settings.sweep, [7, 9]);
+        assert_eq!(
+            (settings.metric, settings.index),
+            (Metric::Dot, Choice::Flat)
+        );
+        let params = settings.params;
+        assert_eq!((params.m, params.ef_construction, params.seed), (8, 50, 3));
+        assert_eq!(settings.json, Some(PathBuf::from("-")));
+        let line = "--base b --queries q --limit 4 --serve --metric cosine --index hnsw";
+        let settings = read(line).expect("valid");
+        assert_eq!((settings.limit, settings.serve), (Some(4), true));
+        assert_eq!(settings.metric, Metric::Cosine);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in [
+            "--base b",
+            "--base b --queries q --metric manhattan",
+            "--base b --queries q --index rabitq",
+            "--base b --queries q --k 0",
+            "--base b --queries q --sweep 0",
+            "--base b --queries q --truth t --limit 5",
+            "--base b --queries q --serve --json -",
+        ] {
+            assert!(read(line).is_err(), "{line}");
+        }
+    }
+}
