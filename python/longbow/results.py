@@ -59,7 +59,9 @@ class Readiness:
             nevertheless, by scanning) or ``NOT_FOUND``.
         reason: why not ready, if the server says.
         rows: rows of the dataset, if the server says.
-        index_len: rows in the index, if the server says.
+        index_len: rows in the index, if the server says. An index of codes
+            begins when 256 rows are there; fewer are scanned, and are not
+            waited for.
     """
 
     status: str

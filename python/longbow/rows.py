@@ -34,6 +34,7 @@ class Columns:
     ids: Any = None
     metric: str | None = None
     dtype: str | None = None
+    quantization: str | None = None
 
     def vector_name(self) -> str:
         """The name that a bare matrix gets."""
@@ -117,9 +118,16 @@ class Shaper:
                 arrays[name] = _plain(part)
         if self._columns.metric is not None:
             metadata["longbow.metric"] = self._columns.metric
-        schema = pa.schema([(name, array.type) for name, array in arrays.items()], metadata)
+        fields = [self._field(name, array.type) for name, array in arrays.items()]
+        schema = pa.schema(fields, metadata)
         batch = pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema)
         return self._conform(batch)
+
+    def _field(self, name: str, kind: pa.DataType) -> pa.Field:
+        field = pa.field(name, kind)
+        if self._columns.quantization is None or name not in (self._vectors or ()):
+            return field
+        return field.with_metadata({"longbow.quantization": self._columns.quantization})
 
     def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """One stream has one schema: the first batch's. Later ones are cast."""

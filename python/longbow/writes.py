@@ -29,6 +29,7 @@ class Writes:
         vector: None | str | Sequence[str] = None,
         ids: Any = None,
         metric: str | None = None,
+        quantization: str | None = None,
         dtype: str | None = None,
         batch_size: int | None = None,
         progress: Progress = None,
@@ -55,6 +56,9 @@ class Writes:
                 without them gets 0, 1, 2…
             metric: ``euclidean`` (the default of a new dataset), ``cosine`` or
                 ``dot_product``.
+            quantization: what the index holds of each vector: ``rabitq`` (codes)
+                or ``none`` (all of it). The dataset's first insert decides; by
+                default the server does, by metric, type and dimension.
             dtype: the type to store vectors in, like ``float16``. By default
                 typed data keeps its own, and Python lists become ``float32``.
             batch_size: rows a message; by default as many as make 8 MB.
@@ -78,7 +82,7 @@ class Writes:
             >>> result.rows, result.searchable
             (2, True)
         """
-        columns = Columns(id=id, vector=vector, ids=ids, metric=metric, dtype=dtype)
+        columns = Columns(id, vector, ids, metric, dtype, quantization)
         total = total_rows(data)
         if batch_size is not None and batch_size < 1:
             raise InvalidArgument("invalid_batch_size", f"{batch_size} rows a batch: at least 1")

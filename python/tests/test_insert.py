@@ -203,3 +203,39 @@ def test_the_metric_can_not_be_changed(client, dataset) -> None:
         client.insert(dataset, MATRIX, metric="euclidean")
     with pytest.raises(longbow.InvalidArgument, match="unknown_metric"):
         client.insert(f"{dataset}_other", MATRIX, metric="manhattan")
+
+
+LONG = np.random.default_rng(1).normal(size=(600, 128)).astype("f4")
+
+
+def index_of(client, dataset: str) -> dict:
+    """What the server says of the dataset's only index."""
+    client.wait_until_indexed(dataset)
+    (index,) = client._session.action_json(
+        client._session.meta, "check_readiness", {"dataset": dataset}
+    )["indexes"]
+    return index
+
+
+@pytest.mark.parametrize(
+    "said, expected", [(None, "rabitq"), ("rabitq", "rabitq"), ("none", "none")]
+)
+def test_long_vectors_are_quantized_unless_told_otherwise(client, dataset, said, expected) -> None:
+    client.insert(dataset, LONG, quantization=said)
+    index = index_of(client, dataset)
+    assert (index["column"], index["quantization"], index["rows"]) == ("vector", expected, 600)
+    assert index["bytes_per_row"] == index["bytes"] // 600 > 128
+    for row in (0, 99, 599):
+        hits = client.search(dataset, LONG[row], k=3)
+        assert (hits["id"][0].as_py(), hits["distance"][0].as_py()) == (row, 0.0)
+        exact = client.search(dataset, LONG[row], k=600, exact=True)
+        distances = dict(zip(exact["id"].to_pylist(), exact["distance"].to_pylist(), strict=True))
+        assert [distances[id] for id in hits["id"].to_pylist()] == hits["distance"].to_pylist()
+
+
+def test_the_quantization_can_not_be_changed(client, dataset) -> None:
+    client.insert(dataset, LONG, quantization="none")
+    with pytest.raises(longbow.InvalidArgument, match="quantization_changed"):
+        client.insert(dataset, LONG, quantization="rabitq")
+    client.insert(dataset, LONG)
+    assert index_of(client, dataset)["quantization"] == "none"

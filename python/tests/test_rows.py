@@ -117,6 +117,12 @@ def test_the_metric_and_the_callers_metadata_are_sent() -> None:
     }
 
 
+def test_the_quantization_is_sent_with_vector_columns_only() -> None:
+    schema = shaped({"id": [1], "vector": [[1.0]], "n": [2]}, quantization="none").schema
+    assert schema.field("vector").metadata == {b"longbow.quantization": b"none"}
+    assert schema.field("id").metadata is schema.field("n").metadata is None
+
+
 def test_later_batches_take_the_schema_of_the_first() -> None:
     first = pa.record_batch({"id": pa.array([1], pa.int64()), "vector": [[1.0]]})
     later = pa.record_batch({"vector": [[2.0]], "id": pa.array([2], pa.int32())})

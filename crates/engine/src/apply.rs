@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use longbow_index::HnswParams;
 use longbow_storage::Batch;
 use tokio::sync::oneshot;
 
@@ -11,6 +10,7 @@ use crate::catalog::Catalog;
 use crate::dataset::Dataset;
 use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
+use crate::graph::GraphOptions;
 use crate::schema::DatasetSchema;
 
 /// What the log says of a write: its place, and what survives.
@@ -38,7 +38,7 @@ pub(crate) struct Committed {
 
 impl Committed {
     /// Applies the entry; the answer is for whoever waits for it.
-    pub(crate) fn apply(self, catalog: &Catalog, params: HnswParams) -> Answer {
+    pub(crate) fn apply(self, catalog: &Catalog, params: GraphOptions) -> Answer {
         let op = match self.payload {
             Some(payload) => settled(self.op, &payload),
             None => self.op,
@@ -109,7 +109,7 @@ fn settled(op: Op, payload: &Bytes) -> Op {
 ///
 /// # Errors
 /// Where the operation is refused by the state it meets, which it leaves unchanged.
-pub(crate) fn apply(catalog: &Catalog, params: HnswParams, index: u64, op: Op) -> Result<u64> {
+pub(crate) fn apply(catalog: &Catalog, params: GraphOptions, index: u64, op: Op) -> Result<u64> {
     match op {
         Op::Put { dataset, batch, .. } => existing(catalog, dataset)?.apply_put(index, batch),
         Op::DeleteRows { dataset, rows } => {
@@ -119,7 +119,7 @@ pub(crate) fn apply(catalog: &Catalog, params: HnswParams, index: u64, op: Op) -
     }
 }
 
-fn apply_small(catalog: &Catalog, params: HnswParams, index: u64, op: Small) -> Result<u64> {
+fn apply_small(catalog: &Catalog, params: GraphOptions, index: u64, op: Small) -> Result<u64> {
     match op {
         Small::CreateDataset {
             dataset,

@@ -117,9 +117,14 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
         let mut bytes = Vec::new();
         let still = index.hold_still();
         let rows_end = index.watermark();
-        index.graph().save(&mut bytes)?;
+        let graph = index.graph();
+        graph.save(&mut bytes)?;
         drop(still);
-        let file = write_file(shared, dataset.number, &bytes)?;
+        if bytes.is_empty() {
+            continue;
+        }
+        let path = shared.new_file(dataset.number, "graph", graph.extension());
+        let file = write_file(shared, &path, &bytes)?;
         let (column, crc32c) = (index.column.clone(), crc32c(&bytes));
         graphs.push(IndexRef {
             column,
@@ -188,9 +193,8 @@ fn dead_rows(view: &View) -> Tombstones {
 }
 
 /// Writes and syncs a graph, and gives the file's name.
-fn write_file(shared: &Shared, dataset: u64, bytes: &[u8]) -> Result<String> {
-    let path = shared.new_file(dataset, "graph", "hnsw");
-    let file = shared.disk.create(&path)?;
+fn write_file(shared: &Shared, path: &Path, bytes: &[u8]) -> Result<String> {
+    let file = shared.disk.create(path)?;
     for chunk in bytes.chunks(1 << 26) {
         file.append_vectored(&[IoSlice::new(chunk)])?;
     }

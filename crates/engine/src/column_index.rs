@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
-use longbow_index::{Hnsw, HnswParams, Space};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::Result;
+use crate::graph::{Graph, GraphOptions};
+use crate::schema::VectorColumn;
 
 /// Rows that one indexing job takes: long enough that claiming costs nothing, short enough that the watermark
 /// follows closely.
@@ -20,9 +21,7 @@ pub const JOB_ROWS: u64 = 256;
 pub struct ColumnIndex {
     /// Name of the vector column.
     pub column: String,
-    /// What the graph is over.
-    pub space: Space,
-    graph: ArcSwap<Hnsw>,
+    graph: ArcSwap<Graph>,
     watermark: AtomicU64,
     progress: Mutex<Progress>,
     /// Held shared by each running job and exclusively by whoever needs the graph to stand still.
@@ -34,7 +33,7 @@ pub struct ColumnIndex {
 #[derive(Debug)]
 pub struct Reached {
     /// The graph.
-    pub graph: Arc<Hnsw>,
+    pub graph: Arc<Graph>,
     /// Rows below it need no scan.
     pub watermark: u64,
 }
@@ -52,20 +51,18 @@ impl ColumnIndex {
     ///
     /// # Errors
     /// If the parameters are out of their ranges.
-    pub fn new(column: &str, space: Space, params: HnswParams, from: u64) -> Result<Self> {
+    pub(crate) fn new(column: &VectorColumn, options: &GraphOptions, from: u64) -> Result<Self> {
         Ok(Self::with_graph(
-            column,
-            space,
-            Hnsw::new(space, params)?,
+            &column.name,
+            Graph::new(column, options)?,
             from,
         ))
     }
 
     /// A graph that holds all rows below `watermark`.
-    pub fn with_graph(column: &str, space: Space, graph: Hnsw, watermark: u64) -> Self {
+    pub(crate) fn with_graph(column: &str, graph: Graph, watermark: u64) -> Self {
         ColumnIndex {
             column: column.to_owned(),
-            space,
             graph: ArcSwap::from_pointee(graph),
             watermark: AtomicU64::new(watermark),
             progress: Mutex::new(Progress {
@@ -77,13 +74,25 @@ impl ColumnIndex {
     }
 
     /// The graph. Load the watermark first: rows below it are then in the graph that this returns.
-    pub fn graph(&self) -> Arc<Hnsw> {
+    pub fn graph(&self) -> Arc<Graph> {
         self.graph.load_full()
     }
 
     /// Rows below it need no scan.
     pub fn watermark(&self) -> u64 {
         self.watermark.load(Ordering::Acquire)
+    }
+
+    /// Rows below `end` that are to be indexed and are not yet.
+    pub fn waiting(&self, end: u64) -> u64 {
+        let rows = end.saturating_sub(self.watermark());
+        if self.is_too_early(rows) { 0 } else { rows }
+    }
+
+    /// Whether a graph waits for more than these rows to begin: the origin of its codes, taken from one row, would be
+    /// that row for ever. So few are scanned as fast as a graph is walked.
+    fn is_too_early(&self, rows: u64) -> bool {
+        rows < JOB_ROWS && !self.graph.load().is_prepared()
     }
 
     /// The graph and its watermark, for a reader who takes a view after them.
@@ -103,7 +112,7 @@ impl ColumnIndex {
         let running = self.pause.try_read()?;
         let mut progress = self.progress.lock();
         let first = progress.claimed;
-        if first >= end {
+        if first >= end || self.is_too_early(end - first) {
             return None;
         }
         let last = end.min(first + JOB_ROWS);
@@ -128,7 +137,7 @@ impl ColumnIndex {
     }
 
     /// Replaces the graph by one that holds the same living rows; the caller holds the index still.
-    pub fn replace(&self, graph: Hnsw, _still: &RwLockWriteGuard<'_, ()>) {
+    pub fn replace(&self, graph: Graph, _still: &RwLockWriteGuard<'_, ()>) {
         self.graph.store(Arc::new(graph));
     }
 }
@@ -136,30 +145,33 @@ impl ColumnIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longbow_kernels::{Metric, Scalar};
+    use arrow_schema::{DataType, Field, Schema};
 
-    fn index() -> ColumnIndex {
-        let space = Space {
-            scalar: Scalar::F32,
-            metric: Metric::Euclidean,
-            dim: 2,
-        };
-        ColumnIndex::new(
-            "v",
-            space,
-            HnswParams {
-                m: 4,
-                ef_construction: 10,
-                seed: 1,
-            },
-            0,
-        )
-        .expect("good parameters")
+    use crate::options::Options;
+    use crate::schema::DatasetSchema;
+
+    fn index(dim: i32) -> ColumnIndex {
+        let item = Arc::new(Field::new("item", DataType::Float32, true));
+        let fields = vec![
+            Field::new("id", DataType::Int64, true),
+            Field::new("v", DataType::FixedSizeList(item, dim), true),
+        ];
+        let schema = DatasetSchema::new(&Arc::new(Schema::new(fields)), 1).expect("a schema");
+        let graphs = Options::new("").graphs;
+        ColumnIndex::new(&schema.vectors[0], &graphs, 0).expect("good parameters")
+    }
+
+    #[test]
+    fn codes_wait_for_the_rows_that_their_origin_is_taken_from() {
+        let index = index(128);
+        assert!(index.claim(255).is_none());
+        assert_eq!((index.waiting(255), index.waiting(256)), (0, 256));
+        assert!(index.claim(256).is_some());
     }
 
     #[test]
     fn the_watermark_waits_for_the_slowest_job() {
-        let index = index();
+        let index = index(2);
         let (a, a_end, _first) = index.claim(1_000).expect("rows wait");
         let (b, b_end, _second) = index.claim(1_000).expect("rows wait");
         assert_eq!((a, a_end, b, b_end), (0, 256, 256, 512));
@@ -171,7 +183,7 @@ mod tests {
 
     #[test]
     fn nothing_is_claimed_beyond_the_end_or_while_held_still() {
-        let index = index();
+        let index = index(2);
         assert!(index.claim(0).is_none());
         let still = index.hold_still();
         assert!(index.claim(10).is_none());

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use longbow_index::HnswParams;
 use longbow_storage::{Batch, IdMap, Key, Segment};
 use parking_lot::Mutex;
 use roaring::RoaringTreemap;
@@ -13,6 +12,7 @@ use roaring::RoaringTreemap;
 use crate::column_index::{ColumnIndex, Reached};
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
+use crate::graph::GraphOptions;
 use crate::id::Id;
 use crate::schema::{DatasetSchema, VectorColumn};
 use crate::tail::{Tail, TailBatch};
@@ -32,7 +32,7 @@ pub struct Dataset {
     state: Mutex<State>,
     view: ArcSwap<View>,
     indexes: ArcSwap<Vec<Arc<ColumnIndex>>>,
-    params: HnswParams,
+    params: GraphOptions,
     /// Whether what is applied is kept from readers.
     replaying: AtomicBool,
 }
@@ -62,7 +62,7 @@ impl Dataset {
         name: &str,
         schema: Arc<DatasetSchema>,
         index: u64,
-        params: HnswParams,
+        params: GraphOptions,
     ) -> Result<Self> {
         let view = View {
             index,
@@ -85,7 +85,7 @@ impl Dataset {
         view: View,
         ids: IdMap,
         indexes: Vec<Arc<ColumnIndex>>,
-        params: HnswParams,
+        params: GraphOptions,
     ) -> Self {
         Dataset {
             number,
@@ -148,7 +148,7 @@ impl Dataset {
         self.indexes
             .load()
             .iter()
-            .map(|index| next_row.saturating_sub(index.watermark()))
+            .map(|index| index.waiting(next_row))
             .max()
             .unwrap_or(0)
     }
@@ -299,18 +299,13 @@ impl Dataset {
 fn new_indexes(
     schema: &DatasetSchema,
     known: &[Arc<ColumnIndex>],
-    params: HnswParams,
+    params: GraphOptions,
     from: u64,
 ) -> Result<Vec<Arc<ColumnIndex>>> {
     let index_of =
         |column: &VectorColumn| match known.iter().find(|index| index.column == column.name) {
             Some(index) => Ok(Arc::clone(index)),
-            None => Ok(Arc::new(ColumnIndex::new(
-                &column.name,
-                column.space,
-                params,
-                from,
-            )?)),
+            None => Ok(Arc::new(ColumnIndex::new(column, &params, from)?)),
         };
     schema.vectors.iter().map(index_of).collect()
 }

@@ -44,24 +44,6 @@ struct Threads {
     others: Vec<JoinHandle<()>>,
 }
 
-/// How full the node is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// Unsealed rows.
-    pub tail_bytes: u64,
-    /// Graphs with their vectors.
-    pub index_bytes: u64,
-    /// Id maps and liveness of rows.
-    pub bookkeeping_bytes: u64,
-}
-
-impl Memory {
-    /// All of it.
-    pub fn total(&self) -> u64 {
-        self.tail_bytes + self.index_bytes + self.bookkeeping_bytes
-    }
-}
-
 impl Engine {
     /// Opens a data folder, creating it if it is empty: reads the last checkpoint, replays the log after it, and
     /// starts the threads. Everything that was ever acknowledged is there again when this returns.
@@ -268,7 +250,7 @@ impl Engine {
         let mut changed = 0;
         for dataset in self.catalog().datasets() {
             changed += usize::from(compact::compact(self.shared(), &dataset)?);
-            vacuum::vacuum(&dataset, self.options().hnsw)?;
+            vacuum::vacuum(&dataset, &self.options().graphs)?;
         }
         Ok(changed)
     }
@@ -307,32 +289,6 @@ impl Engine {
             .sum();
         let jobs = waiting / crate::column_index::JOB_ROWS;
         (jobs > shared.options.index_queue as u64).then_some("index_backlog")
-    }
-
-    /// Memory that the accounting knows of.
-    pub fn memory(&self) -> Memory {
-        let mut memory = Memory::default();
-        for dataset in self.catalog().datasets() {
-            memory.tail_bytes += dataset.view().tail.bytes();
-            memory.bookkeeping_bytes += dataset.bookkeeping_bytes();
-            for index in dataset.indexes().iter() {
-                memory.index_bytes += index.graph().memory_bytes() as u64;
-            }
-        }
-        memory
-    }
-
-    /// Refuses `bytes` more of rows if they do not fit the memory limit or the disk.
-    pub(crate) fn admit(&self, bytes: u64) -> Result<()> {
-        let shared = self.shared();
-        let limit = shared.options.memory_limit;
-        // Rows are in memory twice until they are sealed: in the tail and in the graph.
-        let asked = bytes.saturating_mul(2);
-        let used = self.memory().total();
-        if used.saturating_add(asked) > limit {
-            return Err(Error::MemoryLimit { used, asked, limit });
-        }
-        Ok(())
     }
 
     /// Why the node takes no writes, if it does not.
@@ -442,7 +398,7 @@ fn apply_all(shared: &Shared, committed: &Receiver<Option<Committed>>) {
     let _gone = SetAtEnd(&shared.applier_gone);
     while let Ok(Some(entry)) = committed.recv() {
         let index = entry.index;
-        let answer = entry.apply(&shared.catalog, shared.options.hnsw);
+        let answer = entry.apply(&shared.catalog, shared.options.graphs);
         // Before the writer is answered, who may look for its entry in the change feed at once.
         shared.applied.send_replace(index);
         answer.send();

@@ -70,6 +70,21 @@ pub enum Error {
         expected: String,
         got: String,
     },
+    #[error("column '{column}' has longbow.quantization '{got}': {why}")]
+    BadQuantization {
+        column: String,
+        got: String,
+        why: &'static str,
+    },
+    #[error(
+        "column '{column}' of dataset '{dataset}' has longbow.quantization {expected}, got {got}; it is fixed by the first put with the column, so leave it out or put into a new dataset"
+    )]
+    QuantizationChanged {
+        dataset: String,
+        column: String,
+        expected: String,
+        got: String,
+    },
     #[error(
         "column '{column}' of dataset '{dataset}' has another type: expected {expected}, got {got}; put the expected type or a new column name"
     )]
@@ -154,6 +169,13 @@ pub enum Error {
     #[error("the graph file '{file}' is damaged; it is built anew from the rows")]
     BadGraph { file: String },
     #[error(
+        "the graph was saved with quantization {got}, and the column has {expected} now; it is built anew from the rows"
+    )]
+    OtherGraph {
+        expected: &'static str,
+        got: &'static str,
+    },
+    #[error(
         "checkpoints have stopped, because the disk failed to sync one: {0}; nothing acknowledged is lost, the log keeps it; restart the node when the disk is repaired"
     )]
     Unsure(String),
@@ -210,6 +232,8 @@ impl Error {
             Error::DuplicateColumn { .. } => "duplicate_column",
             Error::UnknownMetric { .. } => "unknown_metric",
             Error::MetricChanged { .. } => "metric_changed",
+            Error::BadQuantization { .. } => "bad_quantization",
+            Error::QuantizationChanged { .. } => "quantization_changed",
             Error::TypeChanged { .. } => "schema_changed",
             Error::ColumnMissing { .. } => "column_missing",
             Error::EmptyBatch => "empty_batch",
@@ -228,7 +252,7 @@ impl Error {
             Error::Disk(_) => "disk_refused",
             Error::Index(_) => "index_refused",
             Error::Arrow(_) => "arrow",
-            Error::BadGraph { .. } => "bad_graph",
+            Error::BadGraph { .. } | Error::OtherGraph { .. } => "bad_graph",
             Error::Unsure(_) => "checkpoints_stopped",
             Error::MemoryLimit { .. } => "memory_limit",
             Error::DiskSpace { .. } => "disk_space",
@@ -263,6 +287,7 @@ impl Error {
             | Error::Arrow(_)
             | Error::BadEntry { .. }
             | Error::BadGraph { .. }
+            | Error::OtherGraph { .. }
             | Error::LogMissing { .. }
             | Error::Unsure(_) => Class::Internal,
             _ => Class::InvalidArgument,

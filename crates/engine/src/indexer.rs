@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use longbow_index::Hnsw;
 use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
     set_thread_priority_and_policy, thread_native_id,
@@ -12,6 +11,7 @@ use thread_priority::{
 
 use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
 use crate::vectors::Vectors;
@@ -121,12 +121,13 @@ fn work(dataset: &Dataset) -> bool {
 /// # Errors
 /// If a batch cannot be read or the graph is full.
 pub(crate) fn insert_rows(
-    graph: &Hnsw,
+    graph: &Graph,
     view: &View,
     column: &VectorColumn,
     first: u64,
     end: u64,
 ) -> Result<()> {
+    graph.prepare(view, column)?;
     for part in view.parts(first) {
         if part.runs.first().is_none_or(|run| run.first_row >= end) {
             break;

@@ -41,7 +41,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                 report(
                     "vacuum",
                     &dataset.name,
-                    vacuum::vacuum(&dataset, shared.options.hnsw),
+                    vacuum::vacuum(&dataset, &shared.options.graphs),
                 );
             }
             // What was retained by the last checkpoint may have become old, or was read.

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use longbow_index::HnswParams;
+use longbow_index::{HnswParams, QuantizedParams};
 use longbow_log::{SyncMethod, SyncMode};
+
+use crate::graph::GraphOptions;
 
 /// Options of [`crate::Engine::open`]; see the configuration page for the meaning of each.
 #[derive(Debug, Clone)]
@@ -31,8 +33,8 @@ pub struct Options {
     pub linger: Duration,
     /// Most entries that one write of the log gathers beyond what is queued anyway.
     pub log_batch_entries: usize,
-    /// Parameters of the graphs.
-    pub hnsw: HnswParams,
+    /// How graphs are built.
+    pub graphs: GraphOptions,
     /// Effort of a search that names none.
     pub ef_search: usize,
     /// Indexing threads.
@@ -69,10 +71,14 @@ impl Options {
             log_queued_bytes: 1 << 30,
             linger: Duration::ZERO,
             log_batch_entries: 100,
-            hnsw: HnswParams {
-                m: 16,
-                ef_construction: 200,
-                seed: 0x4c4f_4e47,
+            graphs: GraphOptions {
+                quantization: None,
+                hnsw: HnswParams {
+                    m: 16,
+                    ef_construction: 200,
+                    seed: 0x4c4f_4e47,
+                },
+                rabitq: QuantizedParams::default(),
             },
             ef_search: 50,
             index_workers: std::thread::available_parallelism().map_or(1, usize::from),

@@ -14,6 +14,7 @@ use crate::dataset::Dataset;
 use crate::engine::Engine;
 use crate::entry::{Op, SchemaText, Small};
 use crate::error::{Error, Result};
+use crate::quantization;
 use crate::schema::{DatasetSchema, stored_schema};
 use crate::shared::Pending;
 use crate::vectors::Vectors;
@@ -44,10 +45,14 @@ impl PutSession {
     pub(crate) fn new(engine: Engine, name: &str, incoming: &SchemaRef) -> Result<Self> {
         crate::catalog::check_name(name)?;
         let stored = Arc::new(stored_schema(incoming));
-        match engine.shared().catalog.find(name) {
-            Some(dataset) => drop(dataset.view().schema.evolve(name, &stored)?),
-            None => drop(DatasetSchema::new(&stored, 1)?),
+        let meaning = DatasetSchema::new(&stored, 1)?;
+        let mut metric = meaning.metric;
+        if let Some(dataset) = engine.shared().catalog.find(name) {
+            let view = dataset.view();
+            view.schema.evolve(name, &stored)?;
+            metric = view.schema.metric;
         }
+        quantization::check(&stored, &meaning.vectors, metric)?;
         check_schema(&stored)?;
         let dictionaries = has_dictionaries(incoming)
             .then(|| Dictionaries::new(incoming))
@@ -127,11 +132,24 @@ impl PutSession {
             .then(|| Arc::clone(&schema.arrow))
     }
 
+    /// The dataset's schema as it will be with the columns of this stream.
+    fn schema_after(&self) -> Result<Arc<DatasetSchema>> {
+        if let Some(target) = &self.target {
+            return Ok(Arc::clone(&target.schema));
+        }
+        let Some(dataset) = self.engine.shared().catalog.find(&self.name) else {
+            return DatasetSchema::new(&self.stored, 1);
+        };
+        let schema = Arc::clone(&dataset.view().schema);
+        Ok(schema.evolve(&self.name, &self.stored)?.unwrap_or(schema))
+    }
+
     fn batch(&mut self, batch: Batch) -> Result<Pending> {
         if batch.rows() == 0 {
             return Err(Error::EmptyBatch);
         }
-        self.engine.admit(batch.bytes())?;
+        let schema = self.schema_after()?;
+        self.engine.admit(&schema, batch.rows(), batch.bytes())?;
         let meaning = DatasetSchema::new(&batch.schema(), 0)?;
         check_values(&meaning, &batch)?;
         loop {

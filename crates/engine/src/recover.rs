@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use longbow_disk::Disk;
-use longbow_index::{Hnsw, HnswParams, VectorSource};
+use longbow_index::VectorSource;
 use longbow_log::Log;
 use longbow_storage::{DatasetManifest, IdMap, Manifest, Segment, Tombstones};
 
@@ -17,6 +17,7 @@ use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
+use crate::graph::{Graph, GraphOptions};
 use crate::observer::LogMetrics;
 use crate::options::Options;
 use crate::replay::replaying;
@@ -86,7 +87,7 @@ pub(crate) fn recover(
         observer: Arc::new(LogMetrics),
         ..longbow_log::Options::new(options.path.join("log"))
     };
-    let ((log, found), replayed) = replaying(&catalog, options.hnsw, |replayer| {
+    let ((log, found), replayed) = replaying(&catalog, options.graphs, |replayer| {
         Ok(Log::open_with(
             Arc::clone(&disk),
             log_options,
@@ -186,6 +187,7 @@ fn load_dataset(
         tail: Tail::default(),
         dead,
     };
+    mark_missing(&mut view);
     let ids = load_ids(&view)?;
     view.live = ids.len() as u64;
     let mut indexes = Vec::with_capacity(schema.vectors.len());
@@ -200,8 +202,24 @@ fn load_dataset(
         view,
         ids,
         indexes,
-        options.hnsw,
+        options.graphs,
     ))
+}
+
+/// Marks the rows dead that compaction dropped. Those that a graph holds still must not be taken for living ones, and
+/// no tombstone tells of them.
+fn mark_missing(view: &mut View) {
+    let runs: Vec<(u64, u64)> = view
+        .parts(0)
+        .flat_map(|part| part.runs)
+        .map(|run| (run.first_row, run.len as u64))
+        .collect();
+    let mut next = 0;
+    for (first_row, len) in runs {
+        view.dead.mark_all(next..first_row, DEAD_BEFORE);
+        next = first_row + len;
+    }
+    view.dead.mark_all(next..view.next_row, DEAD_BEFORE);
 }
 
 /// The id map is not stored: the id columns of the segments hold all of it.
@@ -231,7 +249,7 @@ fn load_index(
     column: &VectorColumn,
     recovered: &mut Recovered,
 ) -> Result<ColumnIndex> {
-    let fresh = || ColumnIndex::new(&column.name, column.space, options.hnsw, 0);
+    let fresh = || ColumnIndex::new(column, &options.graphs, 0);
     let Some(saved_index) = saved
         .indexes
         .iter()
@@ -242,11 +260,10 @@ fn load_index(
     let dir = options.path.join("datasets").join(saved.number.to_string());
     let bytes = disk.map(&dir.join(&saved_index.file))?;
     let graph = check_graph(&bytes, saved_index)
-        .and_then(|()| load_graph(column, options.hnsw, view, &bytes));
+        .and_then(|()| load_graph(column, &options.graphs, view, &bytes));
     match graph {
         Ok(graph) => Ok(ColumnIndex::with_graph(
             &column.name,
-            column.space,
             graph,
             saved_index.rows_end,
         )),
@@ -261,10 +278,10 @@ fn load_index(
 
 fn load_graph(
     column: &VectorColumn,
-    params: HnswParams,
+    options: &GraphOptions,
     view: &View,
     bytes: &[u8],
-) -> Result<Hnsw> {
+) -> Result<Graph> {
     let mut parts = Vec::new();
     for part in view.parts(0) {
         let (batch, runs) = (part.batch, part.runs);
@@ -272,12 +289,7 @@ fn load_graph(
             parts.push((Part { batch, runs }, vectors));
         }
     }
-    Ok(Hnsw::load(
-        column.space,
-        params,
-        bytes,
-        &PartVectors(parts),
-    )?)
+    Graph::load(column, options, bytes, &PartVectors(parts))
 }
 
 /// The vectors of a view by row number.

@@ -106,11 +106,7 @@ impl Engine {
             deadline: request.timeout.map(|limit| (started + limit, limit)),
         };
         let planned = started.elapsed();
-        let found = request
-            .vectors
-            .iter()
-            .map(|vector| searcher.find(vector))
-            .collect::<Result<Vec<_>>>()?;
+        let found = searcher.find_all(&request.vectors, &self.shared().helpers)?;
         let mut info = summary(&found, request.k);
         info.plan_us = micros(planned);
         info.index_us = micros(started.elapsed() - planned);

@@ -8,6 +8,7 @@ use longbow_index::Space;
 use longbow_kernels::{Metric, Scalar};
 
 use crate::error::{Error, Result};
+use crate::quantization::{Quantization, check_same};
 
 /// Longest vector that is accepted, in elements.
 pub const MAX_DIM: usize = 65_536;
@@ -28,6 +29,8 @@ pub struct VectorColumn {
     pub space: Space,
     /// Whether the stored bytes are what the kernels read, or must be cast to float32 first.
     pub native: bool,
+    /// What its graph is to hold of each vector, if its field says so.
+    pub quantization: Option<Quantization>,
 }
 
 /// The schema of a dataset with its meaning.
@@ -153,7 +156,7 @@ impl DatasetSchema {
     /// The schema after a put of `incoming`: `None` if it adds nothing, else the grown one.
     ///
     /// # Errors
-    /// If a column changed its type or dimension, if a vector column or the id is missing, if the metric differs.
+    /// If a column changed its type, dimension or quantization, if a vector column or the id is missing, if the metric differs.
     pub fn evolve(&self, dataset: &str, incoming: &SchemaRef) -> Result<Option<Arc<Self>>> {
         DatasetSchema::new(incoming, 0)?;
         if let Some(metric) = metric_of(incoming)?
@@ -168,7 +171,9 @@ impl DatasetSchema {
         let mut added = Vec::new();
         for field in incoming.fields() {
             match self.arrow.field_with_name(field.name()) {
-                Ok(known) if same_type(known.data_type(), field.data_type()) => {}
+                Ok(known) if same_type(known.data_type(), field.data_type()) => {
+                    check_same(dataset, known, field)?;
+                }
                 Ok(known) => {
                     return Err(Error::TypeChanged {
                         dataset: dataset.into(),
@@ -262,6 +267,7 @@ fn vector_column(index: usize, field: &Field, metric: Metric) -> Result<Option<V
             dim: size,
         },
         native: native.is_some(),
+        quantization: Quantization::of_field(field),
     }))
 }
 

@@ -8,6 +8,7 @@ use roaring::RoaringTreemap;
 use crate::column_index::Reached;
 use crate::error::{Error, Result};
 use crate::filter::{Condition, Filter};
+use crate::helpers::Helpers;
 use crate::schema::VectorColumn;
 use crate::vectors::Vectors;
 use crate::view::View;
@@ -20,6 +21,10 @@ pub const MAX_EF: usize = 65_536;
 const SCAN_SHARE: f64 = 0.05;
 /// Up to this many rows passing a filter, they are scanned whatever their share.
 const SCAN_ROWS: u64 = 10_000;
+/// Queries that one thread takes at a time: between them it looks at the time limit.
+const PIECE: usize = 32;
+/// A thread is not worth fewer that walk the graph: several are under way at a time.
+const LEAST_PIECE: usize = 8;
 
 /// A search as asked for.
 #[derive(Debug, Clone)]
@@ -143,13 +148,25 @@ pub struct Found {
     pub strategy: Strategy,
     /// Rows whose vectors were scanned exactly.
     pub rows_scanned: u64,
-    /// Distances computed, and nodes of the graph visited.
+    /// Distances computed, and nodes of the graph visited. Of queries that walked it together the first has all visits.
     pub stats: SearchStats,
     /// Why there are fewer than `k`, in figures.
     pub short_because: Option<String>,
 }
 
-/// One query on one moment of a dataset.
+impl Found {
+    fn new(strategy: Strategy) -> Self {
+        Found {
+            neighbors: Vec::new(),
+            strategy,
+            rows_scanned: 0,
+            stats: SearchStats::default(),
+            short_because: None,
+        }
+    }
+}
+
+/// Queries that ask alike, on one moment of a dataset.
 pub(crate) struct Searcher<'a> {
     pub view: &'a View,
     pub column: &'a VectorColumn,
@@ -164,32 +181,40 @@ pub(crate) struct Searcher<'a> {
 }
 
 impl Searcher<'_> {
-    /// Finds the neighbours of `vector`.
-    pub fn find(&self, vector: &[f32]) -> Result<Found> {
-        let query = self.prepare(vector)?;
-        let mut found = Found {
-            neighbors: Vec::new(),
-            strategy: self.strategy(),
-            rows_scanned: 0,
-            stats: SearchStats::default(),
-            short_because: None,
-        };
-        let by_graph = matches!(found.strategy, Strategy::Graph | Strategy::GraphFiltered);
-        if by_graph {
-            self.walk(&query, &mut found)?;
-        } else {
-            self.scan(&query, 0, &mut found)?;
+    /// Finds the neighbours of each vector, in pieces that the helpers share.
+    pub fn find_all(&self, vectors: &[Vec<f32>], helpers: &Helpers) -> Result<Vec<Found>> {
+        for vector in vectors {
+            self.check_vector(vector)?;
         }
-        if by_graph && found.neighbors.len() < self.wanted() {
-            // The graph ran out of reachable rows before it ran out of rows. Only a scan knows them all.
-            found.strategy = Strategy::GraphThenExact;
-            self.scan(&query, 0, &mut found)?;
-        }
-        self.cut(&mut found);
-        Ok(found)
+        let least = if self.is_by_graph() { LEAST_PIECE } else { 1 };
+        let even = vectors.len().div_ceil(helpers.threads());
+        helpers.map(vectors, even.clamp(least, PIECE), |piece| self.find(piece))
     }
 
-    fn prepare(&self, vector: &[f32]) -> Result<Query> {
+    /// Finds the neighbours of each vector on this thread, several walks of the graph at a time.
+    fn find(&self, vectors: &[Vec<f32>]) -> Result<Vec<Found>> {
+        self.check_deadline()?;
+        let prepare = |vector: &Vec<f32>| Ok(Query::new(self.column.space, vector)?);
+        let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+        let new = |_: &Query| Found::new(self.strategy());
+        let mut all: Vec<Found> = queries.iter().map(new).collect();
+        if self.is_by_graph() {
+            self.walk(&queries, &mut all)?;
+        }
+        for (query, found) in queries.iter().zip(&mut all) {
+            if !self.is_by_graph() {
+                self.scan(query, 0, found)?;
+            } else if found.neighbors.len() < self.wanted() {
+                // The graph ran out of reachable rows before it ran out of rows. Only a scan knows them all.
+                found.strategy = Strategy::GraphThenExact;
+                self.scan(query, 0, found)?;
+            }
+            self.cut(found);
+        }
+        Ok(all)
+    }
+
+    fn check_vector(&self, vector: &[f32]) -> Result<()> {
         let column = &self.column.name;
         if vector.len() != self.column.space.dim {
             let expected = self.column.space.dim;
@@ -205,7 +230,11 @@ impl Searcher<'_> {
                 position,
             });
         }
-        Ok(Query::new(self.column.space, vector)?)
+        Ok(())
+    }
+
+    fn is_by_graph(&self) -> bool {
+        matches!(self.strategy(), Strategy::Graph | Strategy::GraphFiltered)
     }
 
     fn strategy(&self) -> Strategy {
@@ -240,24 +269,38 @@ impl Searcher<'_> {
     }
 
     /// Walks the graph and scans the rows that are not yet in it.
-    fn walk(&self, query: &Query, found: &mut Found) -> Result<()> {
-        let Some(index) = &self.index else {
+    fn walk(&self, queries: &[Query], all: &mut [Found]) -> Result<()> {
+        let (Some(index), Some(first)) = (&self.index, all.first_mut()) else {
             return Ok(());
         };
         let watermark = index.watermark;
         let wanted = |row: u64| row < watermark && self.is_wanted(row);
         let from_graph = index.graph.search(
-            query,
-            self.k,
-            self.ef.max(self.k),
+            queries,
+            (self.k, self.ef.max(self.k)),
             &wanted,
-            &mut found.stats,
+            (self.view, self.column),
+            &mut first.stats,
         );
         self.check_deadline()?;
-        if watermark >= self.view.next_row {
-            found.neighbors = from_graph;
-            return Ok(());
+        for ((query, found), from_graph) in queries.iter().zip(all).zip(from_graph) {
+            if watermark >= self.view.next_row {
+                found.neighbors = from_graph;
+            } else {
+                self.add_tail(query, watermark, from_graph, found)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Scans the rows from `watermark` on, and keeps the best of them and of those from the graph.
+    fn add_tail(
+        &self,
+        query: &Query,
+        watermark: u64,
+        from_graph: Vec<Neighbor>,
+        found: &mut Found,
+    ) -> Result<()> {
         if found.strategy == Strategy::Graph {
             found.strategy = Strategy::GraphAndTail;
         }

@@ -13,6 +13,7 @@ use crate::apply::{Applied, Committed};
 use crate::catalog::Catalog;
 use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
+use crate::helpers::Helpers;
 use crate::options::Options;
 
 /// State shared by the engine's callers and threads.
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     /// Rounds in which an idle indexer got something done.
     pub jobs_done: AtomicU64,
     pub maintenance: Bell,
+    /// For requests of many queries.
+    pub helpers: Helpers,
     /// Held by whoever changes files of segments: sealing, compaction and checkpoints take turns.
     pub files: Mutex<()>,
     /// Set when a sync of files failed: what of them is on the disk is not known until the folder is opened anew, so
@@ -69,6 +72,7 @@ impl Shared {
             starved: Bell::default(),
             jobs_done: AtomicU64::new(0),
             maintenance: Bell::default(),
+            helpers: Helpers::new(),
             files: Mutex::new(()),
             unsure: OnceLock::new(),
             next_file: AtomicU64::new(next_file),

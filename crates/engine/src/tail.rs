@@ -68,9 +68,18 @@ impl Tail {
 
     /// The batch that holds `row`.
     pub fn find(&self, row: u64) -> Option<&TailBatch> {
-        self.starting_at(row)
-            .next()
-            .filter(|batch| batch.first_row <= row)
+        // Batches are asked for their ends only at last: that is in memory of their own.
+        let begins = |batch: &TailBatch| batch.first_row <= row;
+        let chunk: &[TailBatch] = if self.open.first().is_some_and(begins) {
+            &self.open
+        } else {
+            let chunks = &self.full;
+            let after = chunks.partition_point(|chunk| chunk.first().is_some_and(begins));
+            &chunks[after.checked_sub(1)?]
+        };
+        let after = chunk.partition_point(begins);
+        let batch = &chunk[after.checked_sub(1)?];
+        (row < batch.end()).then_some(batch)
     }
 
     /// Bytes of all batches.

@@ -1,10 +1,9 @@
 //! Graphs without their dead: a graph in which too many rows died is built anew beside the old one.
 
-use longbow_index::{Hnsw, HnswParams};
-
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::graph::{Graph, GraphOptions};
 use crate::indexer::insert_rows;
 
 /// Dead rows for each living one at which a graph is rebuilt: walking them costs as much as walking the living.
@@ -17,12 +16,12 @@ const DEAD_ROWS: u64 = 10_000;
 ///
 /// # Errors
 /// If a batch cannot be read or the graph is full; the old graph stays then.
-pub(crate) fn vacuum(dataset: &Dataset, params: HnswParams) -> Result<()> {
+pub(crate) fn vacuum(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
     for index in dataset.indexes().iter() {
         let live = dataset.view().live;
         let dead = (index.graph().len() as u64).saturating_sub(live);
         if dead > DEAD_ROWS && dead as f64 > live as f64 * DEAD_SHARE {
-            rebuild(dataset, index, params)?;
+            rebuild(dataset, index, options)?;
             tracing::info!(
                 dataset = dataset.name,
                 column = index.column,
@@ -35,10 +34,10 @@ pub(crate) fn vacuum(dataset: &Dataset, params: HnswParams) -> Result<()> {
     Ok(())
 }
 
-fn rebuild(dataset: &Dataset, index: &ColumnIndex, params: HnswParams) -> Result<()> {
+fn rebuild(dataset: &Dataset, index: &ColumnIndex, options: &GraphOptions) -> Result<()> {
     let view = dataset.view();
     let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-    let graph = Hnsw::new(column.space, params)?;
+    let graph = Graph::new(column, options)?;
     let reached = index.watermark();
     insert_rows(&graph, &view, column, 0, reached)?;
     let still = index.hold_still();

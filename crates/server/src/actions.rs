@@ -3,7 +3,7 @@
 use arrow_flight::{Action, ActionType};
 use arrow_ipc::writer::StreamWriter;
 use bytes::Bytes;
-use longbow_engine::{Engine, Id};
+use longbow_engine::{ColumnIndex, Engine, Id};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tonic::{Code, Status};
@@ -205,15 +205,35 @@ fn readiness(engine: &Engine, dataset: Option<&str>) -> Value {
     };
     let waiting: u64 = datasets.iter().map(|dataset| dataset.unindexed()).sum();
     let rows: u64 = datasets.iter().map(|dataset| dataset.view().live).sum();
-    let indexes = datasets
-        .iter()
-        .flat_map(|dataset| dataset.indexes().iter().cloned().collect::<Vec<_>>());
-    let index_len: u64 = indexes.map(|index| index.graph().len() as u64).sum();
-    if waiting == 0 {
-        return json!({"status": "READY", "index_len": index_len, "rows": rows});
+    let mut index_len = 0;
+    let mut indexes = Vec::new();
+    for dataset in &datasets {
+        for index in dataset.indexes().iter() {
+            index_len += index.graph().len() as u64;
+            indexes.push(describe_index(&dataset.name, index));
+        }
     }
-    let reason = format!("{waiting} rows wait for the index; searches scan them exactly");
-    json!({"status": "BUSY", "reason": reason, "index_len": index_len, "rows": rows})
+    let mut told =
+        json!({"status": "READY", "index_len": index_len, "rows": rows, "indexes": indexes});
+    if waiting > 0 {
+        let reason = format!("{waiting} rows wait for the index; searches scan them exactly");
+        told["status"] = "BUSY".into();
+        told["reason"] = reason.into();
+    }
+    told
+}
+
+/// What the index of one vector column is, and what it costs.
+fn describe_index(dataset: &str, index: &ColumnIndex) -> Value {
+    let graph = index.graph();
+    json!({
+        "dataset": dataset,
+        "column": index.column,
+        "quantization": graph.quantization().name(),
+        "rows": graph.len(),
+        "bytes": graph.memory_bytes(),
+        "bytes_per_row": graph.memory_bytes().checked_div(graph.len()),
+    })
 }
 
 fn search(engine: &Engine, body: &[u8]) -> Result<Vec<Bytes>, Status> {

@@ -18,8 +18,10 @@ use crate::put::{acknowledgement, read_schema};
 use crate::status::{invalid, of, of_transport};
 use crate::{encode, feed, json};
 
-/// Queries that are answered by one message.
-const QUERIES: usize = 64;
+/// Most queries that are answered by one message: enough to keep the cores busy, and few enough that answers stream.
+const QUERIES: usize = 512;
+/// Most rows that are answered by one message, but for a single query.
+const ROWS: usize = 1 << 16;
 /// Columns that a batch of queries may have.
 const QUERY_COLUMNS: &[&str] = &["dataset", "k", "ef", "query_vector"];
 /// Answers prepared ahead of the client.
@@ -232,7 +234,7 @@ fn frame(sent: &mut Option<SchemaRef>, batch: &RecordBatch) -> Result<Vec<Flight
 }
 
 impl Queries {
-    /// The search for the rows from `start` on that ask alike, at most [`QUERIES`], and how many those are.
+    /// The search for the rows from `start` on that ask alike, as many as one message answers, and how many those are.
     fn request(&self, start: usize) -> Result<(String, SearchRequest, usize), Status> {
         let of_row = |row: usize| {
             Ok::<_, Status>((
@@ -243,7 +245,8 @@ impl Queries {
         };
         let (dataset, k, ef) = of_row(start)?;
         let mut vectors = vec![self.vector(start)?];
-        for row in start + 1..self.batch.num_rows().min(start + QUERIES) {
+        let most = most_queries(k);
+        for row in start + 1..self.batch.num_rows().min(start + most) {
             if of_row(row)? != (dataset.clone(), k, ef) {
                 break;
             }
@@ -323,10 +326,32 @@ impl Queries {
     }
 }
 
+/// Queries for `k` rows each that one message answers.
+fn most_queries(k: i32) -> usize {
+    // A `k` that is out of range is refused by the search.
+    let k = usize::try_from(k).unwrap_or(1).max(1);
+    (ROWS / k).clamp(1, QUERIES)
+}
+
 fn wrong(name: &str, expected: &str, column: &dyn Array, row: usize) -> Status {
     let got = column.data_type();
     let text = format!(
         "row {row} of column '{name}' (type {got}) is null or of the wrong type; expected {expected}"
     );
     invalid("bad_query_column", &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_answers_many_small_queries_or_few_large_ones() {
+        for (k, expected) in [(10, 512), (128, 512), (129, 508), (16_384, 4)] {
+            assert_eq!(most_queries(k), expected, "k {k}");
+        }
+        for k in [i32::MIN, 0, i32::MAX] {
+            assert!((1..=QUERIES).contains(&most_queries(k)), "k {k}");
+        }
+    }
 }

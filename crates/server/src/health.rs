@@ -66,9 +66,13 @@ impl Health for NodeHealth {
             all.tombstones.with_label_values(&[name]).set(gauge(dead));
             let mut columns = Vec::new();
             for index in dataset.indexes().iter() {
-                let size = &all.index_size;
-                size.with_label_values(&[name, &index.column])
-                    .set(gauge(index.graph().len() as u64));
+                let graph = index.graph();
+                all.index_size
+                    .with_label_values(&[name, &index.column])
+                    .set(gauge(graph.len() as u64));
+                all.index_bytes
+                    .with_label_values(&[name, &index.column, graph.quantization().name()])
+                    .set(gauge(graph.memory_bytes() as u64));
                 columns.push(index.column.clone());
             }
             shown.push((dataset.name.clone(), columns));

@@ -46,8 +46,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longbow_engine::{Engine, Options, SyncMethod, SyncMode};
-use longbow_types::{Config, WalSyncMethod};
+use longbow_engine::{
+    Engine, GraphOptions, HnswParams, Options, Quantization, QuantizedParams, SyncMethod, SyncMode,
+};
+use longbow_types::{Config, QuantizationChoice, WalSyncMethod};
 use tokio::sync::watch;
 
 use crate::context::Context;
@@ -110,6 +112,26 @@ pub async fn run(
     Ok(closed?)
 }
 
+/// How graphs are built as configured.
+fn graph_options(config: &Config, defaults: GraphOptions) -> GraphOptions {
+    GraphOptions {
+        quantization: match config.quantization {
+            QuantizationChoice::Auto => None,
+            QuantizationChoice::Rabitq => Some(Quantization::Rabitq),
+            QuantizationChoice::None => Some(Quantization::None),
+        },
+        hnsw: HnswParams {
+            m: config.hnsw_m,
+            ef_construction: config.hnsw_ef_construction,
+            ..defaults.hnsw
+        },
+        rabitq: QuantizedParams {
+            ef_construction: config.rabitq_ef_construction,
+            ..defaults.rabitq
+        },
+    }
+}
+
 /// The engine's options as configured.
 fn engine_options(config: &Config) -> Options {
     let sync = if config.wal_sync_method == WalSyncMethod::None {
@@ -137,11 +159,7 @@ fn engine_options(config: &Config) -> Options {
         log_queued_bytes: config.wal_max_queued,
         linger: config.wal_linger,
         log_batch_entries: config.doput_batch_size,
-        hnsw: longbow_engine::HnswParams {
-            m: config.hnsw_m,
-            ef_construction: config.hnsw_ef_construction,
-            ..defaults.hnsw
-        },
+        graphs: graph_options(config, defaults.graphs),
         ef_search: config.hnsw_ef_search,
         index_workers: config.index_workers,
         index_queue: config.index_queue_size,

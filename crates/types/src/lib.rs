@@ -39,6 +39,7 @@ mod listing;
 mod metrics;
 mod names;
 mod options;
+mod quantization_choice;
 mod resolve;
 mod value;
 
@@ -48,5 +49,6 @@ pub use inputs::{ConfigFile, Inputs};
 pub use listing::{markdown, text};
 pub use metrics::{Metrics, gauge, metrics};
 pub use options::{Availability, Config, Fallback, OPTIONS, Spec};
+pub use quantization_choice::QuantizationChoice;
 pub use resolve::{Resolved, Setting, resolve};
 pub use value::{Kind, LogFormat, Unsynced, Value, WalSyncMethod};

@@ -84,6 +84,8 @@ metrics! {
     search_latency: HistogramVec, "longbow_vector_search_latency_seconds", "index";
     /// Rows in the index of a vector column.
     index_size: IntGaugeVec, "longbow_vector_index_size", "dataset", "column";
+    /// Bytes of memory of the index of a vector column; `quantization` says what it holds of each vector.
+    index_bytes: IntGaugeVec, "longbow_vector_index_bytes", "dataset", "column", "quantization";
     /// Rows that are stored and not yet in the index; searches scan them exactly.
     index_queue_depth: IntGaugeVec, "longbow_index_queue_depth", "dataset";
     /// Rows of a dataset that can be found.
@@ -145,6 +147,11 @@ impl Metrics {
         }
         for column in columns {
             let _ = self.index_size.remove_label_values(&[dataset, column]);
+            for quantization in ["none", "rabitq"] {
+                let _ = self
+                    .index_bytes
+                    .remove_label_values(&[dataset, column, quantization]);
+            }
         }
     }
 }
@@ -174,6 +181,9 @@ mod tests {
         own.doget_zero_copy.with_label_values(&["slice"]).inc();
         own.search_latency.with_label_values(&["hnsw"]).observe(0.1);
         own.index_size.with_label_values(&["d", "vector"]).set(1);
+        own.index_bytes
+            .with_label_values(&["d", "vector", "rabitq"])
+            .set(1);
         own.index_queue_depth.with_label_values(&["d"]).set(1);
         own.dataset_rows.with_label_values(&["d"]).set(1);
         own.tombstones.with_label_values(&["d"]).set(1);
@@ -220,6 +230,11 @@ mod tests {
             own.index_size
                 .with_label_values(&[dataset, "vector"])
                 .set(1);
+            for quantization in ["none", "rabitq"] {
+                own.index_bytes
+                    .with_label_values(&[dataset, "vector", quantization])
+                    .set(1);
+            }
         }
         own.forget_dataset("gone", &["vector", "never"]);
         let text = own.render();

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::host::Host;
 use crate::inputs::{Inputs, PREFIX};
+use crate::quantization_choice::QuantizationChoice;
 use crate::resolve::{Setting, resolve};
 use crate::value::{FromValue, Kind, LogFormat, Unsynced, Value, WalSyncMethod};
 
@@ -220,11 +221,15 @@ options! {
         storage_segment_size: u64, Bytes(64 << 10, 4 << 30), Text("128MiB");
         /// How often files and graphs are looked over for deleted and replaced rows, to be written anew without them.
         compact_interval: Duration, Span(100, 24 * HOUR), Text("5s");
-        /// Neighbours of a row in the HNSW graph.
+        /// What a graph holds of each vector, unless the column's field says so by `longbow.quantization`: codes (rabitq; an HNSW graph where they cannot be) or all of it (none: HNSW). Auto: codes from 96 dimensions on.
+        quantization: QuantizationChoice, Choice(&["auto", "rabitq", "none"]), Text("auto");
+        /// Candidates looked at when a row is put into a graph of codes.
+        rabitq_ef_construction: usize, Int(8, 4096), Text("128");
+        /// Neighbours of a row in an HNSW graph.
         hnsw_m: usize, Int(2, 128), Text("16");
-        /// Candidates looked at when a row is put into the graph.
+        /// Candidates looked at when a row is put into an HNSW graph.
         hnsw_ef_construction: usize, Int(8, 4096), Text("200");
-        /// Candidates looked at by a search that doesn't say how many.
+        /// Candidates looked at by a search of any graph that doesn't say how many.
         hnsw_ef_search: usize, Int(1, 65_536), Text("50");
         /// Threads that build indexes.
         index_workers: usize, Int(1, 1024), Ask("the number of cores", |host| host.cores.min(1024).to_string());

@@ -5,6 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::quantization_choice::QuantizationChoice;
+
 /// How the log is synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalSyncMethod {
@@ -334,6 +336,12 @@ from_value! {
         "fdatasync" => Some(WalSyncMethod::Fdatasync),
         "dsync" => Some(WalSyncMethod::Dsync),
         "none" => Some(WalSyncMethod::None),
+        _ => None,
+    };
+    QuantizationChoice: Value::Text(text) => match text.as_str() {
+        "auto" => Some(QuantizationChoice::Auto),
+        "rabitq" => Some(QuantizationChoice::Rabitq),
+        "none" => Some(QuantizationChoice::None),
         _ => None,
     };
     LogFormat: Value::Text(text) => match text.as_str() {

@@ -10,6 +10,7 @@ F32 = pa.float32()
 VECTOR = pa.list_(F32, 2)
 ID = ("id", pa.int64())
 METRIC = b"longbow.metric"
+QUANTIZATION = b"longbow.quantization"
 
 
 def new(*columns: tuple[str, pa.DataType], metric: bytes | None = None) -> pa.RecordBatch:
@@ -17,6 +18,17 @@ def new(*columns: tuple[str, pa.DataType], metric: bytes | None = None) -> pa.Re
     schema = pa.schema(columns, metadata=None if metric is None else {METRIC: metric})
     arrays = [pa.array([zero(data_type)], data_type) for _, data_type in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def quantized(value: bytes, metric: bytes | None = None, column: str = "vector") -> pa.RecordBatch:
+    """A good batch but for what the field of a column says of quantization."""
+    batch = new(ID, ("vector", VECTOR), metric=metric)
+    fields = [
+        field.with_metadata({QUANTIZATION: value}) if field.name == column else field
+        for field in batch.schema
+    ]
+    schema = pa.schema(fields, batch.schema.metadata)
+    return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
 def zero(data_type: pa.DataType) -> object:
@@ -79,6 +91,21 @@ FIRST = {
         "unknown_metric",
         ["'manhattan'", "euclidean", "cosine", "dot_product"],
     ),
+    "unknown quantization": (
+        quantized(b"pq"),
+        "bad_quantization",
+        ["'vector'", "'pq'", "rabitq", "none"],
+    ),
+    "quantization of a metric that has none": (
+        quantized(b"rabitq", metric=b"dot_product"),
+        "bad_quantization",
+        ["'vector'", "'rabitq'", "cosine", "none"],
+    ),
+    "quantization of ids": (
+        quantized(b"none", column="id"),
+        "bad_quantization",
+        ["'id'", "vector columns", "remove it"],
+    ),
     "union column": (union(), "unsupported_type", ["mixed", "Union"]),
     "run-end encoded column": (with_column("runs", RUNS), "unsupported_type", ["'runs'"]),
     "list view column": (with_column("views", VIEWS), "unsupported_type", ["'views'"]),
@@ -110,6 +137,11 @@ LATER = {
         rows(1).replace_schema_metadata({METRIC: b"cosine"}),
         "metric_changed",
         ["'good'", "euclidean", "cosine"],
+    ),
+    "changed quantization": (
+        quantized(b"rabitq"),
+        "quantization_changed",
+        ["'vector'", "'good'", "rabitq", "new dataset"],
     ),
     "missing vector column": (
         new(ID, ("other", VECTOR)),

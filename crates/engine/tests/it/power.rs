@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longbow_disk::{Disk, MemoryDisk};
-use longbow_engine::{Engine, SyncMode};
+use longbow_engine::{Engine, Quantization, SyncMode};
 
 use crate::drive::World;
 use crate::lives::{background, live, options, reopened};
@@ -31,7 +31,9 @@ fn check(seed: u64, sync: SyncMode) {
     let mut disk = MemoryDisk::new();
     for _ in 0..3 {
         let mortal = Mortal::new(Arc::new(disk.clone()), random.below(600));
-        let options = options(sync);
+        let mut options = options(sync);
+        let kinds = [Quantization::None, Quantization::Rabitq];
+        options.graphs.quantization = Some(*random.pick(&kinds));
         let left = live(Arc::new(mortal), &options, world, &mut random, 25, false);
         let (acknowledged, durable) = (left.world.acknowledged, left.world.durable);
         let safe = match random.below(3) {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use longbow_engine::{Engine, HnswParams, Options, SyncMode};
+use longbow_engine::{Engine, GraphOptions, HnswParams, Options, Quantization, SyncMode};
 use proptest::prelude::*;
 
 use crate::drive::{Kind, Step, WEIGHTS, World};
@@ -18,10 +18,13 @@ pub fn small(path: &Path) -> Options {
         seal_bytes: 16 << 10,
         tidy_interval: std::time::Duration::from_millis(300),
         max_log_bytes: 64 << 10,
-        hnsw: HnswParams {
-            m: 6,
-            ef_construction: 40,
-            ..Options::new(path).hnsw
+        graphs: GraphOptions {
+            hnsw: HnswParams {
+                m: 6,
+                ef_construction: 40,
+                ..Options::new(path).graphs.hnsw
+            },
+            ..Options::new(path).graphs
         },
         index_workers: 2,
         ..Options::new(path)
@@ -38,6 +41,8 @@ fn step() -> impl Strategy<Value = Step> {
 fn live(shape: Shape, steps: &[Step]) -> [usize; 2] {
     let folder = tempfile::tempdir().expect("a folder");
     let mut options = small(folder.path());
+    let kinds = [Quantization::None, Quantization::Rabitq];
+    options.graphs.quantization = Some(kinds[steps.len() % 2]);
     let mut world = World::new(shape);
     let mut engine = Engine::open_folder(options.clone()).expect("an empty folder opens");
     assert_eq!(panics(), 0);
@@ -50,6 +55,10 @@ fn live(shape: Shape, steps: &[Step]) -> [usize; 2] {
                 true => SyncMode::EveryAck,
                 false => Options::new("").sync,
             };
+            if random.once_in(3) {
+                // The graphs of the other kind go.
+                options.graphs.quantization = Some(*random.pick(&kinds));
+            }
             engine = Engine::open_folder(options.clone()).expect("what was closed opens");
             let found = engine.recovered();
             let rows = world

@@ -42,7 +42,7 @@ fn open(folder: &tempfile::TempDir) -> Engine {
         seal_bytes: 256 << 10,
         max_log_bytes: 4 << 20,
         log_segment_bytes: 1 << 20,
-        hnsw: Options::new("").hnsw,
+        graphs: Options::new("").graphs,
         ..small(folder.path())
     };
     Engine::open_folder(options).expect("an empty folder opens")

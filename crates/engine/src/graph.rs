@@ -1,0 +1,321 @@
+//! The graph of a vector column: with its vectors, or with codes for them.
+
+use std::io::Write;
+
+use longbow_index::{
+    Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, SearchStats, VectorSource,
+};
+
+use crate::error::{Error, Result};
+use crate::originals::Originals;
+use crate::quantization::Quantization;
+use crate::schema::VectorColumn;
+use crate::vectors::Vectors;
+use crate::view::View;
+
+/// Vectors from which the origin of the codes is taken.
+const SAMPLE: u64 = 1_000;
+
+/// How graphs are built.
+#[derive(Debug, Clone, Copy)]
+pub struct GraphOptions {
+    /// What a column gets whose field says nothing, if it can be; if none, what suits the column.
+    pub quantization: Option<Quantization>,
+    /// Parameters of graphs with vectors.
+    pub hnsw: HnswParams,
+    /// Parameters of graphs with codes.
+    pub rabitq: QuantizedParams,
+}
+
+/// A graph.
+#[derive(Debug)]
+pub enum Graph {
+    /// With its vectors.
+    Hnsw(Hnsw),
+    /// With codes. Nothing is in it before its origin was chosen.
+    Quantized(QuantizedGraph),
+}
+
+impl Graph {
+    /// An empty graph for a column.
+    ///
+    /// # Errors
+    /// If the parameters are out of their ranges.
+    pub(crate) fn new(column: &VectorColumn, options: &GraphOptions) -> Result<Self> {
+        Ok(match Quantization::of(column, options.quantization) {
+            Quantization::None => Graph::Hnsw(Hnsw::new(column.space, options.hnsw)?),
+            Quantization::Rabitq => {
+                Graph::Quantized(QuantizedGraph::new(column.space, options.rabitq)?)
+            }
+        })
+    }
+
+    /// What [`Graph::save`] wrote, if it is of the kind that the column has now; `vectors` are those of all its rows.
+    ///
+    /// # Errors
+    /// If it is of the other kind, or the index refuses it.
+    pub(crate) fn load(
+        column: &VectorColumn,
+        options: &GraphOptions,
+        bytes: &[u8],
+        vectors: &dyn VectorSource,
+    ) -> Result<Self> {
+        let expected = Quantization::of(column, options.quantization);
+        let got = if QuantizedGraph::is_saved(bytes) {
+            Quantization::Rabitq
+        } else {
+            Quantization::None
+        };
+        if expected != got {
+            let (expected, got) = (expected.name(), got.name());
+            return Err(Error::OtherGraph { expected, got });
+        }
+        let space = column.space;
+        Ok(match got {
+            Quantization::None => Graph::Hnsw(Hnsw::load(space, options.hnsw, bytes, vectors)?),
+            Quantization::Rabitq => {
+                Graph::Quantized(QuantizedGraph::load(space, options.rabitq, bytes)?)
+            }
+        })
+    }
+
+    /// What it holds of each vector.
+    pub fn quantization(&self) -> Quantization {
+        match self {
+            Graph::Hnsw(_) => Quantization::None,
+            Graph::Quantized(_) => Quantization::Rabitq,
+        }
+    }
+
+    /// The end of the names of its files.
+    pub(crate) fn extension(&self) -> &'static str {
+        match self {
+            Graph::Hnsw(_) => "hnsw",
+            Graph::Quantized(_) => "qgraph",
+        }
+    }
+
+    /// Whether rows may be inserted.
+    pub(crate) fn is_prepared(&self) -> bool {
+        match self {
+            Graph::Hnsw(_) => true,
+            Graph::Quantized(graph) => graph.is_prepared(),
+        }
+    }
+
+    /// Chooses the origin of the codes by living rows from all over the view, unless that was done.
+    ///
+    /// # Errors
+    /// If a batch cannot be read.
+    pub(crate) fn prepare(&self, view: &View, column: &VectorColumn) -> Result<()> {
+        let Graph::Quantized(graph) = self else {
+            return Ok(());
+        };
+        if graph.is_prepared() {
+            return Ok(());
+        }
+        let sample = sample(view, column)?;
+        // Without a living row nothing is inserted either.
+        if !sample.is_empty() {
+            graph.prepare(sample.iter().map(Vec::as_slice));
+        }
+        Ok(())
+    }
+
+    /// Adds a row of a graph that is prepared.
+    ///
+    /// # Errors
+    /// If the graph is full.
+    pub(crate) fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
+        match self {
+            Graph::Hnsw(graph) => graph.insert(row, vector)?,
+            Graph::Quantized(graph) => graph.insert(row, vector)?,
+        }
+        Ok(())
+    }
+
+    /// For each query the `k` rows nearest to it for which `visible` holds, as far as a search of breadth `ef` finds
+    /// them, by their exact distances. All visible rows are alive in the view.
+    pub(crate) fn search(
+        &self,
+        queries: &[Query],
+        (k, ef): (usize, usize),
+        visible: &(dyn Fn(u64) -> bool + Sync),
+        (view, column): (&View, &VectorColumn),
+        stats: &mut SearchStats,
+    ) -> Vec<Vec<Neighbor>> {
+        match self {
+            Graph::Hnsw(graph) => {
+                let search = |query| graph.search(query, k, ef, visible, stats);
+                queries.iter().map(search).collect()
+            }
+            // A search would choose an origin without having seen a vector.
+            Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
+            Graph::Quantized(graph) => {
+                let originals = Originals::new(view, column);
+                match queries {
+                    [query] => vec![graph.search(query, k, ef, visible, &originals, stats)],
+                    _ => graph.search_batch(queries, k, ef, visible, &originals, stats),
+                }
+            }
+        }
+    }
+
+    /// Writes the graph; nothing for one that is not prepared. No insert may run.
+    ///
+    /// # Errors
+    /// If an insert runs, or the writer fails.
+    pub(crate) fn save(&self, out: &mut dyn Write) -> Result<()> {
+        match self {
+            Graph::Hnsw(graph) => drop(graph.save(out)?),
+            Graph::Quantized(graph) if graph.is_prepared() => drop(graph.save(out)?),
+            Graph::Quantized(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Bytes that the graph of a column takes for a row, on average over many.
+    pub(crate) fn bytes_per_row(column: &VectorColumn, options: &GraphOptions) -> usize {
+        match Quantization::of(column, options.quantization) {
+            Quantization::None => Hnsw::bytes_per_row(column.space, options.hnsw),
+            Quantization::Rabitq => QuantizedGraph::bytes_per_row(column.space),
+        }
+    }
+
+    /// Rows in it.
+    pub fn len(&self) -> usize {
+        match self {
+            Graph::Hnsw(graph) => graph.len(),
+            Graph::Quantized(graph) => graph.len(),
+        }
+    }
+
+    /// Whether no row is in it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes that are allocated.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Graph::Hnsw(graph) => graph.memory_bytes(),
+            Graph::Quantized(graph) => graph.memory_bytes(),
+        }
+    }
+}
+
+/// Vectors of up to [`SAMPLE`] living rows, in even steps over the view.
+fn sample(view: &View, column: &VectorColumn) -> Result<Vec<Vec<u8>>> {
+    let step = view.live.div_ceil(SAMPLE).max(1);
+    let (mut sample, mut seen) = (Vec::new(), 0);
+    for part in view.parts(0) {
+        let Some(vectors) = Vectors::of(part.batch, column)? else {
+            continue;
+        };
+        for run in &part.runs {
+            for offset in 0..run.len {
+                if let Some(vector) = vectors.row(run.start + offset)
+                    && view.is_visible(run.first_row + offset as u64)
+                {
+                    if seen % step == 0 {
+                        sample.push(vector.to_vec());
+                    }
+                    seen += 1;
+                }
+            }
+        }
+    }
+    Ok(sample)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch};
+    use arrow_schema::{DataType, Field};
+    use longbow_index::{TopK, flat};
+    use longbow_storage::Batch;
+
+    use super::*;
+    use crate::dataset::Dataset;
+    use crate::indexer::insert_rows;
+    use crate::options::Options;
+    use crate::schema::DatasetSchema;
+
+    const DIM: usize = 96;
+
+    /// A vector around one of forty centres.
+    fn vector(seed: u64) -> Vec<f32> {
+        let number = |seed: u64| {
+            let mixed = (seed ^ seed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            ((mixed ^ mixed >> 32).wrapping_mul(0x94D0_49BB_1331_11EB) >> 40) as f32 / 8_388_608.0
+        };
+        let centre = seed * 7 % 40;
+        let element = |at| number(centre << 30 | at) + 0.5 * number((seed + 1) << 10 | at);
+        (0..DIM as u64).map(element).collect()
+    }
+
+    fn dataset(rows: u64) -> Result<Dataset> {
+        let numbers: Float32Array = (0..rows).flat_map(vector).collect();
+        let item = Arc::new(Field::new("item", DataType::Float32, true));
+        let vectors = FixedSizeListArray::try_new(item, DIM as i32, Arc::new(numbers), None)?;
+        let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows as i64));
+        let batch = RecordBatch::try_from_iter([("id", ids), ("v", Arc::new(vectors) as _)])?;
+        let schema = DatasetSchema::new(&batch.schema(), 1)?;
+        let dataset = Dataset::new(1, "d", schema, 1, Options::new("").graphs)?;
+        dataset.apply_put(2, Arc::new(Batch::from_record_batch(&batch)?))?;
+        Ok(dataset)
+    }
+
+    #[test]
+    fn codes_find_what_a_filter_lets_through() -> Result<()> {
+        let rows = 8_000;
+        let view = dataset(rows)?.view();
+        let column = &view.schema.vectors[0];
+        let graph = Graph::new(column, &Options::new("").graphs)?;
+        assert_eq!(graph.quantization(), Quantization::Rabitq);
+        insert_rows(&graph, &view, column, 0, rows)?;
+        assert_eq!(graph.len() as u64, rows);
+        for one_in in [1, 2, 10] {
+            let visible = |row: u64| row * 31 % 100 < 100 / one_in;
+            let mut hits = 0;
+            for at in 0..50 {
+                let query = Query::new(column.space, &vector((1 << 30) + at))?;
+                let mut stats = SearchStats::default();
+                let mut top = TopK::new(10);
+                for part in view.parts(0) {
+                    let vectors = Vectors::of(part.batch, column)?.expect("a vector column");
+                    flat::scan(&query, 0, vectors.bytes(), &visible, &mut top, &mut stats);
+                }
+                let exact = top.into_sorted();
+                let query = [query];
+                let found = graph.search(&query, (10, 50), &visible, (&view, column), &mut stats);
+                let [found] = &found[..] else {
+                    panic!("one answer a query: {found:?}");
+                };
+                assert_eq!(found.len(), 10);
+                // The same bits: what was found stands in the scan as it is.
+                hits += found.iter().filter(|one| exact.contains(one)).count();
+            }
+            assert!(hits >= 485, "one in {one_in}: {hits} of 500");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_search_before_the_first_row_does_not_choose_the_origin() -> Result<()> {
+        let view = dataset(10)?.view();
+        let column = &view.schema.vectors[0];
+        let graph = Graph::new(column, &Options::new("").graphs)?;
+        let query = [Query::new(column.space, &vector(1))?];
+        let mut stats = SearchStats::default();
+        let found = graph.search(&query, (1, 1), &|_| true, (&view, column), &mut stats);
+        let mut saved = Vec::new();
+        graph.save(&mut saved)?;
+        assert!(found == [[]] && saved.is_empty() && !graph.is_prepared());
+        insert_rows(&graph, &view, column, 0, 10)?;
+        assert!(graph.is_prepared() && graph.len() == 10);
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+//! The stored vectors of a column by row, for a graph that holds none.
+
+use std::sync::Arc;
+
+use longbow_index::VectorSource;
+use longbow_storage::Batch;
+
+use crate::schema::VectorColumn;
+use crate::view::View;
+
+/// The vectors of a view, read where they lie. For columns whose bytes the kernels read.
+pub(crate) struct Originals<'a> {
+    view: &'a View,
+    column: &'a VectorColumn,
+}
+
+impl<'a> Originals<'a> {
+    pub(crate) fn new(view: &'a View, column: &'a VectorColumn) -> Self {
+        debug_assert!(column.native, "the kernels read the column's own bytes");
+        Originals { view, column }
+    }
+
+    /// Where the column stands in a batch, which may be older than other columns.
+    fn position(&self, batch: &Batch) -> Option<usize> {
+        let schema = batch.view().schema_ref();
+        if Arc::ptr_eq(schema, &self.view.schema.arrow) {
+            return Some(self.column.index);
+        }
+        schema.index_of(&self.column.name).ok()
+    }
+}
+
+impl VectorSource for Originals<'_> {
+    /// The vector of a row that is in the graph, and so not null.
+    fn vector(&self, row: u64) -> Option<&[u8]> {
+        let (batch, at) = self.view.locate(row)?;
+        let bytes = batch.values(self.position(batch)?).ok()?;
+        let stride = self.column.space.row_bytes();
+        bytes.get(at * stride..(at + 1) * stride)
+    }
+}

@@ -1,0 +1,113 @@
+//! Whether the graph of a vector column holds codes in place of vectors.
+
+use arrow_schema::{DataType, Field, Schema};
+use longbow_kernels::Metric;
+
+use crate::error::{Error, Result};
+use crate::schema::VectorColumn;
+
+/// Metadata key of a vector column's field that names its quantization.
+pub const QUANTIZATION_KEY: &str = "longbow.quantization";
+/// Dimension from which on codes are taken unless somebody says otherwise: of shorter vectors they tell too little, and
+/// the edges outweigh them.
+const LEAST_DIM: usize = 96;
+
+/// What a graph holds of each vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantization {
+    /// All of it: an HNSW graph.
+    None,
+    /// `RaBitQ` codes, of eight bits an element for the vector and of one bit for each edge. The vectors themselves are
+    /// read only for the last candidates of a search.
+    Rabitq,
+}
+
+impl Quantization {
+    /// Its name in metadata, configuration, and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Quantization::None => "none",
+            Quantization::Rabitq => "rabitq",
+        }
+    }
+
+    fn of_name(name: &str) -> Option<Self> {
+        [Quantization::None, Quantization::Rabitq]
+            .into_iter()
+            .find(|quantization| quantization.name() == name)
+    }
+
+    /// What a column gets: what its field says; else what the node says, where that can be; else codes for long vectors.
+    pub fn of(column: &VectorColumn, node: Option<Quantization>) -> Self {
+        let long = column.space.dim >= LEAST_DIM;
+        match column.quantization.or(node) {
+            _ if why_not(column.space.metric, column.native).is_some() => Quantization::None,
+            Some(chosen) => chosen,
+            None if long => Quantization::Rabitq,
+            None => Quantization::None,
+        }
+    }
+
+    /// What a field's metadata says, `None` for nothing that is known.
+    pub(crate) fn of_field(field: &Field) -> Option<Self> {
+        Self::of_name(field.metadata().get(QUANTIZATION_KEY)?)
+    }
+}
+
+/// Why the vectors of a column cannot be quantised.
+fn why_not(metric: Metric, native: bool) -> Option<&'static str> {
+    if metric == Metric::Dot {
+        return Some("it is for the metrics euclidean and cosine; choose none");
+    }
+    (!native).then_some(
+        "it is for elements of float32, float16, int8 and uint8; send one of these, or choose none",
+    )
+}
+
+/// Refuses what the fields of a new put say of quantization if that cannot be in a dataset of this metric. Schemas that
+/// were taken once are not asked again.
+///
+/// # Errors
+/// [`Error::BadQuantization`].
+pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn], metric: Metric) -> Result<()> {
+    for (index, field) in schema.fields().iter().enumerate() {
+        let Some(got) = field.metadata().get(QUANTIZATION_KEY) else {
+            continue;
+        };
+        let column = vectors.iter().find(|column| column.index == index);
+        let why = match (Quantization::of_name(got), column) {
+            (None, _) => Some("expected rabitq or none"),
+            (_, None) => Some("only vector columns have one; remove it"),
+            (Some(Quantization::Rabitq), Some(column)) => why_not(metric, column.native),
+            (Some(Quantization::None), Some(_)) => None,
+        };
+        if let Some(why) = why {
+            return Err(Error::BadQuantization {
+                column: field.name().clone(),
+                got: got.clone(),
+                why,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a put whose field says otherwise than the dataset's: a graph is not changed by a put.
+///
+/// # Errors
+/// [`Error::QuantizationChanged`].
+pub(crate) fn check_same(dataset: &str, known: &Field, incoming: &Field) -> Result<()> {
+    let said = |field: &Field| field.metadata().get(QUANTIZATION_KEY).cloned();
+    let is_vector = matches!(known.data_type(), DataType::FixedSizeList(..));
+    match said(incoming) {
+        Some(got) if is_vector && said(known).as_ref() != Some(&got) => {
+            Err(Error::QuantizationChanged {
+                dataset: dataset.into(),
+                column: known.name().clone(),
+                expected: said(known).unwrap_or_else(|| "nothing".into()),
+                got,
+            })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,138 @@
+//! Many queries in one request: the same answers as one by one.
+
+use std::time::Duration;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_schema::DataType;
+use longbow_disk::MemoryDisk;
+use longbow_engine::{
+    Class, Comparison, Condition, Engine, Quantization, SearchReply, SearchRequest,
+};
+
+use crate::quantized::{delete, found, open_with, put, schema, vector, wait_for_the_index};
+
+const ROWS: i64 = 21_500;
+
+/// Rows in the graph, dead ones among them, and rows that it does not have.
+fn fill(engine: &Engine) {
+    let schema = schema("euclidean", DataType::Float32, None);
+    put(engine, &schema, 0..ROWS - 500, 0);
+    wait_for_the_index(engine);
+    delete(engine, 300..700);
+}
+
+fn below(id: i64) -> Vec<Condition> {
+    vec![Condition {
+        field: "id".into(),
+        comparison: Comparison::Lt,
+        value: id.to_string(),
+    }]
+}
+
+fn query_index(reply: &SearchReply) -> Vec<i32> {
+    let column = reply.batch.column_by_name("query_index").expect("a column");
+    column.as_primitive::<Int32Type>().values().to_vec()
+}
+
+/// Asks together and one by one, and compares all that is said.
+fn check(engine: &Engine, strategy: &str, request: &SearchRequest) {
+    let together = engine.search("d", request).expect("a search");
+    assert_eq!(together.info.strategy, strategy);
+    let (mut rows, mut indices) = (Vec::new(), Vec::new());
+    let (mut scanned, mut computed, mut popped, mut short) = (0, 0, 0, None);
+    for (index, vector) in request.vectors.iter().enumerate() {
+        let one = SearchRequest {
+            vectors: vec![vector.clone()],
+            ..request.clone()
+        };
+        let reply = engine.search("d", &one).expect("a search");
+        assert_eq!(reply.info.strategy, strategy);
+        let found = found(&reply);
+        indices.extend(vec![index as i32; found.len()]);
+        rows.extend(found);
+        scanned += reply.info.rows_scanned;
+        computed += reply.info.distance_computations;
+        popped += reply.info.nodes_popped;
+        short = short.or(reply.info.short_because);
+    }
+    assert!(found(&together) == rows, "{strategy}: other rows");
+    assert!(
+        query_index(&together) == indices,
+        "{strategy}: other places"
+    );
+    let info = &together.info;
+    assert_eq!(
+        (info.rows_scanned, info.distance_computations),
+        (scanned, computed)
+    );
+    assert_eq!((info.nodes_popped, &info.short_because), (popped, &short));
+    let asked = request.k * request.vectors.len();
+    assert_eq!((info.returned, info.asked), (rows.len(), asked));
+}
+
+fn ask(queries: u64, k: usize, filters: Vec<Condition>) -> SearchRequest {
+    SearchRequest {
+        vectors: (0..queries).map(|seed| vector(1 << 40 | seed)).collect(),
+        filters,
+        ..SearchRequest::nearest(Vec::new(), k)
+    }
+}
+
+#[test]
+fn queries_in_one_request_are_answered_as_one_by_one() {
+    for quantization in [Quantization::Rabitq, Quantization::None] {
+        let disk = MemoryDisk::new();
+        let engine = open_with(&disk, Some(quantization));
+        fill(&engine);
+        check(&engine, "graph", &ask(150, 10, Vec::new()));
+        check(&engine, "graph", &ask(2, 1, Vec::new()));
+        let near = SearchRequest {
+            max_distance: Some(12.0),
+            ..ask(70, 10, Vec::new())
+        };
+        check(&engine, "graph", &near);
+
+        let dataset = engine.dataset("d").expect("it exists");
+        let index = std::sync::Arc::clone(&dataset.indexes()[0]);
+        let still = index.hold_still();
+        let schema = schema("euclidean", DataType::Float32, None);
+        put(&engine, &schema, ROWS - 500..ROWS, 0);
+        // Rows of the graph and of the tail that are replaced and deleted since.
+        put(&engine, &schema, 0..50, 70_000);
+        delete(&engine, ROWS - 100..ROWS - 20);
+        check(&engine, "graph_and_tail", &ask(150, 10, Vec::new()));
+        check(&engine, "graph_filtered", &ask(100, 10, below(11_000)));
+        check(&engine, "exact_filtered", &ask(40, 10, below(500)));
+        check(&engine, "exact_filtered", &ask(40, 10, below(5)));
+        let exact = SearchRequest {
+            exact: true,
+            ..ask(9, 10, Vec::new())
+        };
+        check(&engine, "exact", &exact);
+        drop(still);
+    }
+}
+
+#[test]
+fn one_wrong_query_or_no_time_refuses_all() {
+    let disk = MemoryDisk::new();
+    let engine = open_with(&disk, None);
+    put(
+        &engine,
+        &schema("euclidean", DataType::Float32, None),
+        0..2_000,
+        0,
+    );
+    wait_for_the_index(&engine);
+    let mut wrong = ask(100, 10, Vec::new());
+    wrong.vectors[97].pop();
+    let error = engine.search("d", &wrong).expect_err("a short vector");
+    assert_eq!(error.class(), Class::InvalidArgument);
+    let late = SearchRequest {
+        timeout: Some(Duration::ZERO),
+        ..ask(100, 10, Vec::new())
+    };
+    let error = engine.search("d", &late).expect_err("no time");
+    assert_eq!(error.class(), Class::DeadlineExceeded);
+}

@@ -1,0 +1,73 @@
+//! The memory limit: rows are refused before they, or the graphs that they will be in, pass it.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, SchemaRef};
+use longbow_disk::MemoryDisk;
+use longbow_engine::{Engine, Error, Options};
+
+use crate::quantized::{options, rows, schema, wait_for_the_index};
+
+const LIMIT: u64 = 4 << 20;
+
+fn open() -> Engine {
+    let options = Options {
+        memory_limit: LIMIT,
+        seal_bytes: u64::MAX,
+        ..options()
+    };
+    Engine::open(Arc::new(MemoryDisk::new()), options).expect("a new folder")
+}
+
+/// Puts a batch of rows; the bytes that were asked for if it is refused.
+fn put(engine: &Engine, schema: &SchemaRef, ids: std::ops::Range<i64>) -> Result<(), u64> {
+    let mut session = engine.put("d", schema).expect("a good schema");
+    match session.record_batch(&rows(schema, ids, 0)) {
+        Ok(pending) => {
+            pending.wait().expect("acknowledged");
+            Ok(())
+        }
+        Err(Error::MemoryLimit { used, asked, limit }) => {
+            assert!(used <= limit && used + asked > limit && limit == LIMIT);
+            Err(asked)
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn short_elements_are_counted_with_their_graph() {
+    let engine = open();
+    let schema = schema("euclidean", DataType::Int8, None);
+    // Twice the rows would fit many times; not what the graph takes for them, some 1,060 bytes each.
+    let asked = put(&engine, &schema, 0..5_000).expect_err("too much");
+    assert!((5_500_000..7_000_000).contains(&asked), "asked {asked}");
+    assert!(engine.catalog().datasets().is_empty());
+
+    put(&engine, &schema, 0..2_000).expect("it fits");
+    // Whether the graph has the first rows by now or not.
+    put(&engine, &schema, 2_000..4_000).expect_err("too much");
+    wait_for_the_index(&engine);
+    put(&engine, &schema, 2_000..4_000).expect_err("too much");
+}
+
+#[test]
+fn rows_are_taken_up_to_the_limit_and_never_beyond() {
+    for element in [DataType::Int8, DataType::Float32] {
+        for said in [None, Some("none")] {
+            let engine = open();
+            let schema = schema("cosine", element.clone(), said);
+            let mut end = 0;
+            while put(&engine, &schema, end..end + 100).is_ok() {
+                end += 100;
+                assert!(engine.memory().total() <= LIMIT);
+            }
+            wait_for_the_index(&engine);
+            let used = engine.memory().total();
+            let share = used as f64 / LIMIT as f64;
+            assert!(share <= 1.0, "{element} {said:?}: {used} bytes");
+            // What was refused last is a part of the rest.
+            assert!(share > 0.85, "{element} {said:?}: {share} by {end} rows");
+        }
+    }
+}
