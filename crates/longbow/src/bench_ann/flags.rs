@@ -200,7 +200,7 @@ mod tests {
         for line in [
             "--base b",
             "--base b --queries q --metric manhattan",
-            "--base b --queries q --index rabitq",
+            "--base b --queries q --index ivf",
             "--base b --queries q --k 0",
             "--base b --queries q --sweep 0",
             "--base b --queries q --truth t --limit 5",
