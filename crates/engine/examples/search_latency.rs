@@ -110,8 +110,8 @@ fn measure(quantization: Quantization, [rows, dim, step]: [u64; 3]) -> Result<()
             .wait()?;
     }
     let dataset = engine.dataset("d")?;
-    while dataset.unindexed() > 0 {
-        std::thread::sleep(Duration::from_millis(10));
+    if !dataset.wait_for_index(Duration::from_secs(3_600)) {
+        return Err("the index was not ready within an hour".into());
     }
     let bytes = dataset.indexes()[0].graph().memory_bytes() as u64 / rows;
     println!(

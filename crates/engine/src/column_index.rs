@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::Result;
 use crate::graph::{Graph, GraphOptions};
@@ -24,6 +25,8 @@ pub struct ColumnIndex {
     graph: ArcSwap<Graph>,
     watermark: AtomicU64,
     progress: Mutex<Progress>,
+    /// Rung when the watermark has moved.
+    moved: Condvar,
     /// Held shared by each running job and exclusively by whoever needs the graph to stand still.
     pause: RwLock<()>,
 }
@@ -69,6 +72,7 @@ impl ColumnIndex {
                 claimed: watermark,
                 ended: BTreeMap::new(),
             }),
+            moved: Condvar::new(),
             pause: RwLock::new(()),
         }
     }
@@ -129,6 +133,18 @@ impl ColumnIndex {
             mark = end;
         }
         self.watermark.store(mark, Ordering::Release);
+        self.moved.notify_all();
+    }
+
+    /// Waits until no row below `end` is to be indexed any more, and says whether that came before the deadline.
+    pub fn wait(&self, end: u64, deadline: Instant) -> bool {
+        let mut progress = self.progress.lock();
+        while self.waiting(end) > 0 {
+            if self.moved.wait_until(&mut progress, deadline).timed_out() {
+                return self.waiting(end) == 0;
+            }
+        }
+        true
     }
 
     /// Waits for running jobs to end and holds back new ones.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use longbow_storage::{Batch, IdMap, Key, Segment};
@@ -151,6 +152,13 @@ impl Dataset {
             .map(|index| index.waiting(next_row))
             .max()
             .unwrap_or(0)
+    }
+
+    /// Waits until every index has taken the rows that are there now, and says whether that came before the timeout.
+    pub fn wait_for_index(&self, timeout: Duration) -> bool {
+        let (end, deadline) = (self.view.load().next_row, Instant::now() + timeout);
+        let indexes = self.indexes.load();
+        indexes.iter().all(|index| index.wait(end, deadline))
     }
 
     /// The row that holds `id` now.

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use longbow_index::VectorIndex as _;
 use longbow_index::{
     Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, SearchStats, VectorSource,
 };

@@ -65,6 +65,7 @@ mod quantized;
 mod space;
 mod stats;
 mod top_k;
+mod twins;
 mod vector_index;
 mod visited;
 

@@ -108,9 +108,9 @@ pub fn delete(engine: &Engine, ids: Range<i64>) {
 }
 
 pub fn wait_for_the_index(engine: &Engine) {
-    while engine.dataset("d").expect("it exists").unindexed() > 0 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let dataset = engine.dataset("d").expect("it exists");
+    assert!(dataset.wait_for_index(Duration::from_secs(300)));
+    assert_eq!(dataset.unindexed(), 0);
 }
 
 fn kind(engine: &Engine) -> Quantization {

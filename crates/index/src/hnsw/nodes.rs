@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use longbow_kernels::prefetch;
 
 use crate::chunks::Chunks;
+use crate::twins::chain;
 
 /// No node. It ends a list of links and a chain of twins.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -185,17 +186,7 @@ impl Nodes {
     pub(crate) unsafe fn add_twin(&self, node: u32, twin: u32) {
         // SAFETY: the caller vouches for both nodes.
         let (head, new) = unsafe { (self.head(node), self.head(twin)) };
-        let mut next = head.twin.load(Ordering::Acquire);
-        loop {
-            new.twin.store(next, Ordering::Relaxed);
-            match head
-                .twin
-                .compare_exchange_weak(next, twin, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => return,
-                Err(other) => next = other,
-            }
-        }
+        chain(&head.twin, &new.twin, twin);
     }
 
     /// The lists of a node of some level, the lowest first.

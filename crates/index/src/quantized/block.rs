@@ -27,6 +27,7 @@ use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{self, GROUP, SLOTS};
 
 use crate::chunks::{ALIGN, Chunks};
+use crate::twins::chain;
 
 /// No node: it ends a chain of twins, and stands in a free slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -248,17 +249,7 @@ impl Blocks {
     pub(super) unsafe fn add_twin(&self, node: u32, twin: u32) {
         // SAFETY: the caller vouches for both nodes.
         let (head, new) = unsafe { (self.head(node), self.head(twin)) };
-        let mut next = head.twin.load(Ordering::Acquire);
-        loop {
-            new.twin.store(next, Ordering::Relaxed);
-            match head
-                .twin
-                .compare_exchange_weak(next, twin, Ordering::AcqRel, Ordering::Acquire)
-            {
-                Ok(_) => return,
-                Err(other) => next = other,
-            }
-        }
+        chain(&head.twin, &new.twin, twin);
     }
 
     /// The neighbours of a node. A number is written with release and read with acquire, so whoever reads it sees all

@@ -53,6 +53,7 @@ pub use params::QuantizedParams;
 use encode::Encoder;
 use level::{LEVELS, Level};
 use scratch::Scratch;
+use search::Asked;
 
 use crate::checkpoint::VectorSource;
 use crate::error::{Error, Result};
@@ -201,7 +202,13 @@ impl VectorIndex for QuantizedGraph {
         originals: &dyn VectorSource,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
-        QuantizedGraph::search(self, query, k, ef, visible, originals, stats)
+        let asked = Asked {
+            k,
+            ef,
+            visible,
+            originals,
+        };
+        self.answer(query, asked, stats)
     }
 
     fn search_batch(
@@ -213,7 +220,13 @@ impl VectorIndex for QuantizedGraph {
         originals: &dyn VectorSource,
         stats: &mut SearchStats,
     ) -> Vec<Vec<Neighbor>> {
-        QuantizedGraph::search_batch(self, queries, k, ef, visible, originals, stats)
+        let asked = Asked {
+            k,
+            ef,
+            visible,
+            originals,
+        };
+        self.answer_all(queries, asked, stats)
     }
 
     fn len(&self) -> usize {

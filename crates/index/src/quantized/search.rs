@@ -52,11 +52,11 @@ impl Admit for Visible<'_> {
 
 /// What is asked for, the same for all queries of a batch.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
-    k: usize,
-    ef: usize,
-    visible: &'a (dyn Fn(u64) -> bool + Sync),
-    originals: &'a dyn VectorSource,
+pub(super) struct Asked<'a> {
+    pub(super) k: usize,
+    pub(super) ef: usize,
+    pub(super) visible: &'a (dyn Fn(u64) -> bool + Sync),
+    pub(super) originals: &'a dyn VectorSource,
 }
 
 /// A search of a batch.
@@ -69,58 +69,35 @@ struct Search<'a> {
 }
 
 impl QuantizedGraph {
-    /// The `k` visible rows nearest to `query`, nearest first, as far as a walk that holds the best `ef` finds them.
-    /// Their distances are exact, by the vectors that `originals` has; rows that it does not have are left out.
-    ///
-    /// Takes no lock. Rows whose insert ended before the call are reachable, those of inserts that run may be.
+    /// Answers one query.
     ///
     /// # Panics
-    /// If `query` was prepared for another space.
-    #[must_use]
-    pub fn search(
+    /// If it was prepared for another space.
+    pub(super) fn answer(
         &self,
         query: &Query,
-        k: usize,
-        ef: usize,
-        visible: &(dyn Fn(u64) -> bool + Sync),
-        originals: &dyn VectorSource,
+        asked: Asked<'_>,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
-        let asked = Asked {
-            k,
-            ef,
-            visible,
-            originals,
-        };
         let Some(mut walk) = self.begin(query, asked) else {
             return Vec::new();
         };
         walk.run();
-        self.ask_originals(k, originals, &mut walk.scratch);
+        self.ask_originals(asked.k, asked.originals, &mut walk.scratch);
         self.end(query, asked, walk, stats)
     }
 
-    /// As [`QuantizedGraph::search`] for each of many queries, several of which are under way at a time: for the same
-    /// answers, a thread waits less for memory.
+    /// Answers many queries, several of which are under way at a time: for the same answers, a thread waits less for
+    /// memory.
     ///
     /// # Panics
-    /// If a query was prepared for another space.
-    #[must_use]
-    pub fn search_batch(
+    /// If one was prepared for another space.
+    pub(super) fn answer_all(
         &self,
         queries: &[Query],
-        k: usize,
-        ef: usize,
-        visible: &(dyn Fn(u64) -> bool + Sync),
-        originals: &dyn VectorSource,
+        asked: Asked<'_>,
         stats: &mut SearchStats,
     ) -> Vec<Vec<Neighbor>> {
-        let asked = Asked {
-            k,
-            ef,
-            visible,
-            originals,
-        };
         let mut answers = vec![Vec::new(); queries.len()];
         let mut waiting = queries.iter().enumerate().filter_map(|(place, query)| {
             let walk = self.begin(query, asked)?;
@@ -139,7 +116,7 @@ impl QuantizedGraph {
                     continue;
                 }
                 if !std::mem::replace(&mut search.ended, true) {
-                    self.ask_originals(k, originals, &mut search.walk.scratch);
+                    self.ask_originals(asked.k, asked.originals, &mut search.walk.scratch);
                     continue;
                 }
                 let ended = match waiting.next() {
@@ -192,22 +169,23 @@ impl QuantizedGraph {
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         let mut scratch = walk.scratch;
-        if scratch.found.len() < asked.k && asked.ef < asked.k {
-            // So narrow a walk may pass by less than was asked for.
-            self.pool.give(scratch);
-            let Asked {
-                k,
-                visible,
-                originals,
-                ..
-            } = asked;
-            return self.search(query, k, k, visible, originals, stats);
+        // So narrow a walk may pass by less than was asked for.
+        let too_narrow = scratch.found.len() < asked.k && asked.ef < asked.k;
+        let mut found = Vec::new();
+        if !too_narrow {
+            found = self.rerank(query, asked.k, asked.originals, &mut scratch);
         }
-        let found = self.rerank(query, asked.k, asked.originals, &mut scratch);
         stats.distance_computations += scratch.stats.distance_computations;
         stats.nodes_popped += scratch.stats.nodes_popped;
         stats.bytes_touched += scratch.stats.bytes_touched;
         self.pool.give(scratch);
+        if too_narrow {
+            let wider = Asked {
+                ef: asked.k,
+                ..asked
+            };
+            return self.answer(query, wider, stats);
+        }
         found
     }
 }

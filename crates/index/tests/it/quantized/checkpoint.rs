@@ -1,6 +1,7 @@
 //! Saving and loading.
 
 use crc_fast::{CrcAlgorithm, checksum};
+use longbow_index::VectorIndex as _;
 use longbow_index::{
     Error, Metric, QuantizedGraph, QuantizedParams, Result, Saved, Scalar, SearchStats, Space,
 };

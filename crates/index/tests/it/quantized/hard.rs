@@ -1,5 +1,6 @@
 //! Data that is hard on eight-bit codes or on the graph.
 
+use longbow_index::VectorIndex as _;
 use longbow_index::{Metric, QuantizedGraph, QuantizedParams, Query, Result, SearchStats};
 
 use super::{build, fill, floats, found_by_itself, kinds, made, search};

@@ -8,6 +8,7 @@ mod exact;
 mod hard;
 mod visible;
 
+use longbow_index::VectorIndex as _;
 use longbow_index::{
     Metric, Neighbor, QuantizedGraph, QuantizedParams, Query, Result, Scalar, SearchStats, Space,
 };

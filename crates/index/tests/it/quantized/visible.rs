@@ -1,5 +1,6 @@
 //! Searches that see part of the rows.
 
+use longbow_index::VectorIndex as _;
 use longbow_index::{Metric, Result, SearchStats};
 
 use super::{build, floats, search};
