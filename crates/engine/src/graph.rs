@@ -137,6 +137,9 @@ impl Graph {
 
     /// For each query the `k` rows nearest to it for which `visible` holds, as far as a search of breadth `ef` finds
     /// them, by their exact distances. All visible rows are alive in the view.
+    ///
+    /// # Errors
+    /// If a batch cannot be read.
     pub(crate) fn search(
         &self,
         queries: &[Query],
@@ -144,8 +147,8 @@ impl Graph {
         visible: &(dyn Fn(u64) -> bool + Sync),
         (view, column): (&View, &VectorColumn),
         stats: &mut SearchStats,
-    ) -> Vec<Vec<Neighbor>> {
-        match self {
+    ) -> Result<Vec<Vec<Neighbor>>> {
+        Ok(match self {
             Graph::Hnsw(graph) => {
                 let search = |query| graph.search(query, k, ef, visible, stats);
                 queries.iter().map(search).collect()
@@ -154,12 +157,14 @@ impl Graph {
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
-                match queries {
+                let found = match queries {
                     [query] => vec![graph.search(query, k, ef, visible, &originals, stats)],
                     _ => graph.search_batch(queries, k, ef, visible, &originals, stats),
-                }
+                };
+                originals.check()?;
+                found
             }
-        }
+        })
     }
 
     /// Writes the graph; nothing for one that is not prepared. No insert may run.
@@ -291,7 +296,8 @@ mod tests {
                 }
                 let exact = top.into_sorted();
                 let query = [query];
-                let found = graph.search(&query, (10, 50), &visible, (&view, column), &mut stats);
+                let found =
+                    graph.search(&query, (10, 50), &visible, (&view, column), &mut stats)?;
                 let [found] = &found[..] else {
                     panic!("one answer a query: {found:?}");
                 };
@@ -311,7 +317,7 @@ mod tests {
         let graph = Graph::new(column, &Options::new("").graphs)?;
         let query = [Query::new(column.space, &vector(1))?];
         let mut stats = SearchStats::default();
-        let found = graph.search(&query, (1, 1), &|_| true, (&view, column), &mut stats);
+        let found = graph.search(&query, (1, 1), &|_| true, (&view, column), &mut stats)?;
         let mut saved = Vec::new();
         graph.save(&mut saved)?;
         assert!(found == [[]] && saved.is_empty() && !graph.is_prepared());

@@ -1,10 +1,11 @@
 //! The stored vectors of a column by row, for a graph that holds none.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use longbow_index::VectorSource;
 use longbow_storage::Batch;
 
+use crate::error::{Error, Result};
 use crate::schema::VectorColumn;
 use crate::view::View;
 
@@ -12,12 +13,26 @@ use crate::view::View;
 pub(crate) struct Originals<'a> {
     view: &'a View,
     column: &'a VectorColumn,
+    /// The first batch that could not be read.
+    fault: OnceLock<Error>,
 }
 
 impl<'a> Originals<'a> {
     pub(crate) fn new(view: &'a View, column: &'a VectorColumn) -> Self {
         debug_assert!(column.native, "the kernels read the column's own bytes");
-        Originals { view, column }
+        Originals {
+            view,
+            column,
+            fault: OnceLock::new(),
+        }
+    }
+
+    /// Whether all vectors that were asked for could be read.
+    ///
+    /// # Errors
+    /// If a batch could not: a search may then have left out rows.
+    pub(crate) fn check(self) -> Result<()> {
+        self.fault.into_inner().map_or(Ok(()), Err)
     }
 
     /// Where the column stands in a batch, which may be older than other columns.
@@ -34,7 +49,13 @@ impl VectorSource for Originals<'_> {
     /// The vector of a row that is in the graph, and so not null.
     fn vector(&self, row: u64) -> Option<&[u8]> {
         let (batch, at) = self.view.locate(row)?;
-        let bytes = batch.values(self.position(batch)?).ok()?;
+        let bytes = match batch.values(self.position(batch)?) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.fault.get_or_init(|| error.into());
+                return None;
+            }
+        };
         let stride = self.column.space.row_bytes();
         bytes.get(at * stride..(at + 1) * stride)
     }

@@ -281,7 +281,7 @@ impl Searcher<'_> {
             &wanted,
             (self.view, self.column),
             &mut first.stats,
-        );
+        )?;
         self.check_deadline()?;
         for ((query, found), from_graph) in queries.iter().zip(all).zip(from_graph) {
             if watermark >= self.view.next_row {

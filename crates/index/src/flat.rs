@@ -4,7 +4,7 @@ use longbow_kernels::Kernels;
 use parking_lot::RwLock;
 
 use crate::checkpoint::VectorSource;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::space::{Query, Space};
 use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};
@@ -144,13 +144,7 @@ impl VectorIndex for Flat {
     }
 
     fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
-        if vector.len() != self.space.row_bytes() {
-            return Err(Error::VectorBytes {
-                row,
-                expected: self.space.row_bytes(),
-                got: vector.len(),
-            });
-        }
+        self.space.check(row, vector)?;
         let mut held = self.held.write();
         held.rows.push(row);
         held.vectors.extend_from_slice(vector);

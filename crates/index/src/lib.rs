@@ -60,6 +60,7 @@ mod chunks;
 mod error;
 pub mod flat;
 mod hnsw;
+mod mix;
 mod pool;
 mod quantized;
 mod space;

@@ -20,6 +20,15 @@ impl Space {
         self.dim * self.scalar.size()
     }
 
+    /// Refuses a row's vector of another length.
+    pub(crate) fn check(&self, row: u64, vector: &[u8]) -> Result<()> {
+        let (expected, got) = (self.row_bytes(), vector.len());
+        if expected == got {
+            return Ok(());
+        }
+        Err(Error::VectorBytes { row, expected, got })
+    }
+
     /// Turns a distance as it is inside the crate into the distance and the score that users see: see the table
     /// in the crate's description.
     #[must_use]

@@ -30,6 +30,7 @@ mod prune;
 mod read;
 mod write;
 
+pub(crate) use read::same;
 pub use write::Saved;
 pub(crate) use write::Sink;
 

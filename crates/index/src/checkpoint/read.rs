@@ -44,7 +44,12 @@ fn need(input: &[u8], bytes: u64) -> Result<()> {
     }
 }
 
-fn same<T: PartialEq + ToString>(field: &'static str, expected: &T, got: &T) -> Result<()> {
+/// Refuses a field that is not what the caller says.
+pub(crate) fn same<T: PartialEq + ToString>(
+    field: &'static str,
+    expected: &T,
+    got: &T,
+) -> Result<()> {
     if expected == got {
         return Ok(());
     }

@@ -9,6 +9,7 @@ use super::vectors::Probe;
 use super::walk::Everything;
 use crate::candidate::Candidate;
 use crate::error::{Error, Result};
+use crate::mix::mix;
 use crate::space::inverse_norm;
 
 /// What a new node shall be, found before it is visible to anyone.
@@ -29,13 +30,7 @@ impl Hnsw {
     /// # Errors
     /// If the vector has not `space().row_bytes()` bytes, or the index is full.
     pub fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
-        if vector.len() != self.space.row_bytes() {
-            return Err(Error::VectorBytes {
-                row,
-                expected: self.space.row_bytes(),
-                got: vector.len(),
-            });
-        }
+        self.space.check(row, vector)?;
         let mut scratch = self.pool.take();
         let mut floats = vec![0.0; self.space.dim];
         let kernels = self.vectors.kernels();
@@ -68,14 +63,9 @@ impl Hnsw {
         done
     }
 
-    /// The level of a row's node: `l` or more with probability `m ^ -l`, by a hash of seed and row (splitmix64 of
-    /// Steele, Lea and Flood), so that it does not depend on the order of inserts.
+    /// The level of a row's node: `l` or more with probability `m ^ -l`, by a hash of seed and row, so that it does not depend on the order of inserts.
     fn draw_level(&self, row: u64) -> u32 {
-        let mut hash = row ^ self.params.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        hash = hash.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        hash ^= hash >> 31;
+        let hash = mix(row ^ self.params.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let uniform = ((hash >> 11) as f64 + 1.0) / (1u64 << 53) as f64;
         let level = -uniform.ln() / (self.params.m as f64).ln();
         (level as u32).min(MAX_LEVEL)

@@ -109,13 +109,7 @@ impl Assembly {
     /// Adds the next node, without twin and links.
     pub(crate) fn add(&mut self, row: u64, vector: &[u8], level: u32) -> Result<()> {
         let Hnsw { space, vectors, .. } = &self.index;
-        if vector.len() != space.row_bytes() {
-            return Err(Error::VectorBytes {
-                row,
-                expected: space.row_bytes(),
-                got: vector.len(),
-            });
-        }
+        space.check(row, vector)?;
         let inverse = match space.metric {
             Metric::Cosine => {
                 let kernels = vectors.kernels();

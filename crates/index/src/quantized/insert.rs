@@ -5,6 +5,7 @@ use super::scratch::Scratch;
 use super::walk::{Everything, Walk};
 use crate::candidate::Candidate;
 use crate::error::{Error, Result};
+use crate::mix::mix;
 use longbow_kernels::rabitq::SLOTS;
 use std::sync::atomic::Ordering;
 
@@ -17,13 +18,7 @@ impl QuantizedGraph {
     /// # Errors
     /// If the vector has not `space().row_bytes()` bytes, or the index is full.
     pub fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
-        if vector.len() != self.space.row_bytes() {
-            return Err(Error::VectorBytes {
-                row,
-                expected: self.space.row_bytes(),
-                got: vector.len(),
-            });
-        }
+        self.space.check(row, vector)?;
         let mut scratch = self.pool.take();
         self.encoder().stored(vector, &mut scratch.query);
         self.encoder().lut(&scratch.query, &mut scratch.lut);
@@ -333,11 +328,3 @@ impl Around {
 const HANDS: usize = 16;
 /// Squared length of an edge, as a multiple of another's, from which it is far.
 const FAR: f32 = 4.0;
-
-/// The finaliser of splitmix64 (Steele, Lea and Flood, 2014).
-fn mix(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    x ^ (x >> 31)
-}

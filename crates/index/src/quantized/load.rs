@@ -7,6 +7,7 @@ use super::block::{NONE, Vector8};
 use super::level::Level;
 use super::save::{HEADER, MAGIC, NODE, VERSION};
 use super::{QuantizedGraph, QuantizedParams};
+use crate::checkpoint::same;
 use crate::error::{Error, Result};
 use crate::space::Space;
 
@@ -67,17 +68,6 @@ impl<'a> Reader<'a> {
             limit: u64::from(limit),
         })
     }
-}
-
-fn same<T: PartialEq + ToString>(field: &'static str, expected: &T, got: &T) -> Result<()> {
-    if expected == got {
-        return Ok(());
-    }
-    Err(Error::Mismatch {
-        field,
-        expected: expected.to_string(),
-        got: got.to_string(),
-    })
 }
 
 impl QuantizedGraph {

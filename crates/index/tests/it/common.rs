@@ -71,6 +71,18 @@ pub struct Data {
 }
 
 impl Data {
+    /// `rows` equal vectors, and queries around them.
+    pub fn equal(rows: usize) -> Result<Data> {
+        let space = Space {
+            scalar: Scalar::I8,
+            metric: Metric::Cosine,
+            dim: 6,
+        };
+        let mut data = Data::clustered(space, 1, 1, 2)?;
+        data.bytes = data.bytes.repeat(rows);
+        Ok(data)
+    }
+
     /// `rows` vectors and 50 queries around `centres` random centres.
     pub fn clustered(space: Space, rows: usize, centres: usize, seed: u64) -> Result<Data> {
         let mut dice = Dice(seed);

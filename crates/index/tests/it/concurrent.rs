@@ -97,13 +97,7 @@ fn searches_beside_inserts_see_whole_rows_only() -> Result<()> {
 
 #[test]
 fn equal_vectors_from_many_threads_are_all_found() -> Result<()> {
-    let space = Space {
-        scalar: Scalar::I8,
-        metric: Metric::Cosine,
-        dim: 6,
-    };
-    let mut data = Data::clustered(space, 1, 1, 2)?;
-    data.bytes = data.bytes.repeat(5000);
+    let data = Data::equal(5000)?;
     let begun: Vec<AtomicBool> = (0..data.rows()).map(|_| AtomicBool::new(false)).collect();
     let index = build(&data, &begun, |_| std::thread::yield_now())?;
     let found = index.search(

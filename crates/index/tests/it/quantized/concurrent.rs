@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use longbow_index::{Error, Metric, QuantizedGraph, QuantizedParams, Result, Scalar, Space};
+use longbow_index::{Error, Metric, QuantizedGraph, QuantizedParams, Result};
 
 use super::{build, floats, found_by_itself, prepared, query_of, search};
 use crate::common::{Data, Dice, all};
@@ -117,13 +117,7 @@ fn rows_inserted_before_a_search_are_found_by_it() -> Result<()> {
 
 #[test]
 fn equal_vectors_from_many_threads_are_all_found() -> Result<()> {
-    let space = Space {
-        scalar: Scalar::I8,
-        metric: Metric::Cosine,
-        dim: 6,
-    };
-    let mut data = Data::clustered(space, 1, 1, 2)?;
-    data.bytes = data.bytes.repeat(5000);
+    let data = Data::equal(5000)?;
     let graph = build_beside(&data, |_, _, _, _| std::thread::yield_now())?;
     assert_eq!(
         search(&graph, &data, &data.queries[0], 5000, 64).len(),
