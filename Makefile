@@ -18,6 +18,9 @@ CASES ?= 5000
 ROUNDS ?= 100
 TIMES ?= 10
 
+# What Python loads as the engine: a link to what cargo built.
+ENGINE := python/longbow/_engine.abi3.so
+
 # The Python side starts the binary that was just built.
 export LONGBOW_BIN := $(TARGET)/release/longbow
 export TEXT
@@ -31,8 +34,9 @@ help: ## This list
 demo: build $(VENV)/ready ## Start a server, fill it, search it, kill it, find everything again
 	$(PY) demo/run.py
 
-build: ## The binary, target/release/longbow
-	$(CARGO) build $(LOCKED) --workspace --bins
+build: ## The binary, target/release/longbow, and the engine for Python
+	$(CARGO) build $(LOCKED) --workspace --bins --lib
+	ln -sfn $(TARGET)/release/liblongbow_python.so $(ENGINE)
 
 test: test-rust test-python ## All tests
 
@@ -82,7 +86,7 @@ torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES pro
 
 clean: ## Remove all that was built
 	$(CARGO) clean
-	rm -rf $(VENV) .venv-ann
+	rm -rf $(VENV) .venv-ann $(ENGINE)
 
 # The stamp is newer than what it was made from, or the environment is made up to date.
 $(VENV)/ready: python/requirements.txt python/pyproject.toml

@@ -1,4 +1,4 @@
-"""Fixtures: one server for the whole run, and a dataset of its own for each test."""
+"""Fixtures: one engine each way for the whole run, and a dataset of its own for each test."""
 
 from __future__ import annotations
 
@@ -35,10 +35,23 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def client(server: Server) -> Iterator[longbow.LongbowClient]:
+def remote(server: Server) -> Iterator[longbow.LongbowClient]:
     """A client of the shared server."""
     with longbow.connect(server.uri, server.meta_uri) as connected:
         yield connected
+
+
+@pytest.fixture(scope="session", params=["network", "memory", "path"])
+def client(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[longbow.LongbowClient | longbow.Database]:
+    """One engine, three ways: what is true of one of them is true of all."""
+    if request.param == "network":
+        yield request.getfixturevalue("remote")
+        return
+    path = tmp_path_factory.mktemp("engine") / "data" if request.param == "path" else None
+    with longbow.open(path) as database:
+        yield database
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +67,7 @@ def dataset() -> str:
 
 
 @pytest.fixture
-def books(client: longbow.LongbowClient, dataset: str) -> str:
+def books(client: longbow.LongbowClient | longbow.Database, dataset: str) -> str:
     """A dataset with the four books of the examples."""
     client.insert(dataset, BOOKS)
     return dataset
@@ -75,7 +88,7 @@ def _examples(request: pytest.FixtureRequest) -> Iterator[None]:
     if "client" not in source:
         yield
         return
-    client = request.getfixturevalue("client")
+    client = request.getfixturevalue("remote")
     client.insert("books", BOOKS)
     names["client"] = client
     yield

@@ -6,6 +6,9 @@
     >>> client.search("films", [0.1, 0.9], k=1)["id"].to_pylist()
     [1]
 
+:func:`open` gives the same calls without a server: the engine in this process,
+in memory or on a folder.
+
 Only pyarrow is needed. numpy, pandas, polars and Dask are used where the data
 given is theirs.
 """
@@ -13,6 +16,7 @@ given is theirs.
 from .aio import AsyncLongbowClient
 from .changes import Change, ChangeStream
 from .client import LongbowClient, connect
+from .database import Database, open
 from .errors import (
     Cancelled,
     DeadlineExceeded,
@@ -38,6 +42,7 @@ __all__ = [
     "Cancelled",
     "Change",
     "ChangeStream",
+    "Database",
     "DatasetInfo",
     "DeadlineExceeded",
     "FailedPrecondition",
@@ -56,5 +61,6 @@ __all__ = [
     "Unimplemented",
     "connect",
     "explain",
+    "open",
     "query_info",
 ]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Callable
+from typing import Callable
 
-import pyarrow.flight as flight
-
-from .errors import DeadlineExceeded, NotFound, translated
+from .backend import Backend
+from .errors import DeadlineExceeded, NotFound
 from .results import DatasetInfo, Readiness
-from .session import Session
 
 # A small index is ready in milliseconds, a large one in minutes: the pauses
 # between questions grow from the first to the second.
@@ -20,7 +18,7 @@ _LAST_PAUSE = 0.5
 class Admin:
     """Looking after datasets."""
 
-    _session: Session
+    _backend: Backend
 
     def list_datasets(self) -> list[DatasetInfo]:
         """Every dataset, with schema, rows and bytes.
@@ -29,8 +27,7 @@ class Admin:
             >>> "books" in [dataset.name for dataset in client.list_datasets()]
             True
         """
-        with translated():
-            return [_info(told) for told in self._session.meta.list_flights(b"", self._options())]
+        return self._backend.datasets()
 
     def get_info(self, dataset: str) -> DatasetInfo:
         """Schema, rows and bytes of one dataset.
@@ -42,9 +39,7 @@ class Admin:
             >>> client.get_info("books").rows
             4
         """
-        descriptor = flight.FlightDescriptor.for_path(dataset)
-        with translated():
-            return _info(self._session.meta.get_flight_info(descriptor, self._options()))
+        return self._backend.dataset(dataset)
 
     def delete_dataset(self, dataset: str) -> None:
         """Deletes a dataset with all its rows.
@@ -54,7 +49,7 @@ class Admin:
             >>> [d.name for d in client.list_datasets() if d.name == "books"]
             []
         """
-        self._session.action(self._session.data, "delete-dataset", {"dataset": dataset})
+        self._backend.call("delete-dataset", {"dataset": dataset})
 
     def create_namespace(self, name: str) -> None:
         """Creates a namespace.
@@ -65,15 +60,15 @@ class Admin:
             True
             >>> client.delete_namespace("library")
         """
-        self._session.action_json(self._session.meta, "CreateNamespace", {"name": name})
+        self._backend.call("CreateNamespace", {"name": name})
 
     def delete_namespace(self, name: str) -> None:
         """Deletes a namespace; see :meth:`create_namespace`."""
-        self._session.action_json(self._session.meta, "DeleteNamespace", {"name": name})
+        self._backend.call("DeleteNamespace", {"name": name})
 
     def list_namespaces(self) -> list[str]:
         """The names of all namespaces."""
-        told = self._session.action_json(self._session.meta, "ListNamespaces")
+        told = self._backend.call("ListNamespaces")
         return list(told["namespaces"])
 
     def snapshot(self, dataset: str | None = None) -> str:
@@ -84,18 +79,8 @@ class Admin:
             True
         """
         body = None if dataset is None else {"dataset": dataset}
-        told = self._session.action_json(self._session.meta, "ForceSnapshot", body)
+        told = self._backend.call("ForceSnapshot", body)
         return str(told["snapshot"])
-
-    def status(self) -> dict[str, Any]:
-        """The members of the cluster; the one server where there is none.
-
-        Example:
-            >>> client.status()["count"]
-            1
-        """
-        told: dict[str, Any] = self._session.action_json(self._session.meta, "cluster-status")
-        return told
 
     def ready(self, dataset: str | None = None) -> Readiness:
         """Whether every row is in the index (of one dataset, or of all).
@@ -107,7 +92,7 @@ class Admin:
             'NOT_FOUND'
         """
         body = None if dataset is None else {"dataset": dataset}
-        told = self._session.action_json(self._session.meta, "check_readiness", body)
+        told = self._backend.call("check_readiness", body)
         return Readiness(
             status=told["status"],
             reason=told.get("reason"),
@@ -155,11 +140,3 @@ class Admin:
                 )
             pause(min(wait, left))
             wait = min(wait * 2, _LAST_PAUSE)
-
-    def _options(self) -> flight.FlightCallOptions:
-        return self._session.options()
-
-
-def _info(told: flight.FlightInfo) -> DatasetInfo:
-    path = told.descriptor.path or [b""]
-    return DatasetInfo(path[0].decode(), told.schema, told.total_records, told.total_bytes)

@@ -112,6 +112,7 @@ class AsyncLongbowClient:
     insert = _coroutine(LongbowClient.insert)
     delete = _coroutine(LongbowClient.delete)
     search = _coroutine(LongbowClient.search)
+    search_numpy = _coroutine(LongbowClient.search_numpy)
     search_by_id = _coroutine(LongbowClient.search_by_id)
     search_many = _coroutine(LongbowClient.search_many)
     get = _coroutine(LongbowClient.get)

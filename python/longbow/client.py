@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .admin import Admin
+from .changes import ChangeStream
 from .closing import Closing
 from .reads import Reads
+from .remote import Remote
+from .requests import without_none
 from .session import Session
 from .writes import Writes
 
@@ -44,6 +47,7 @@ class LongbowClient(Writes, Reads, Admin, Closing):
         tls_root_certs: bytes | None = None,
     ) -> None:
         self._session = Session(uri, meta_uri, api_key, headers, timeout, tls_root_certs)
+        self._backend = Remote(self._session)
 
     @property
     def uri(self) -> str:
@@ -54,6 +58,50 @@ class LongbowClient(Writes, Reads, Admin, Closing):
     def meta_uri(self) -> str:
         """The meta server's address."""
         return self._session.meta_uri
+
+    def status(self) -> dict[str, Any]:
+        """The members of the cluster; the one server where there is none.
+
+        Example:
+            >>> client.status()["count"]
+            1
+        """
+        told: dict[str, Any] = self._backend.call("cluster-status")
+        return told
+
+    def changes(
+        self, dataset: str | None = None, *, since: int = 1, follow: bool = False
+    ) -> ChangeStream:
+        """What was changed, entry by entry of the server's log.
+
+        Args:
+            dataset: only the changes of this dataset, puts with their rows;
+                None for those of all datasets, without rows.
+            since: the first sequence number. After a restart go on with the
+                one behind the last that was dealt with.
+            follow: wait for what comes, for as long as the server runs; else
+                the feed ends where the log does.
+
+        Returns:
+            An iterator of :class:`longbow.Change`, which a ``with`` block ends.
+
+        Raises:
+            NotFound: no such dataset.
+            FailedPrecondition: ``log_purged``: the log begins later than
+                ``since``, its text says where; ``schema_grew``: the dataset has
+                new columns from here on, follow it anew from the sequence
+                number in the text.
+            Unavailable: ``node_stopped``: go on when the server is back.
+
+        Example:
+            >>> for change in client.changes("books"):
+            ...     print(change.kind, change.table and change.table["title"].to_pylist())
+            create_dataset None
+            put ['Dune', 'Emma', 'Ulysses', 'Solaris']
+        """
+        request = {"from": since, "dataset": dataset, "follow": follow}
+        rows = {} if dataset is not None else {"rows": False}
+        return ChangeStream(self._session, {**without_none(request), **rows})
 
     def close(self) -> None:
         """Closes the connections; the client can't be used after."""

@@ -7,18 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from .changes import ChangeStream
+from .backend import Backend
 from .errors import InvalidArgument, NotFound
-from .join import Join, query_batches
-from .requests import Filters, filter_list, plain, search_ticket, without_none
-from .session import Session
+from .requests import Filters, filter_list, plain, without_none
 from .stream import BatchStream
 
 
 class Reads:
     """Searching, and downloading."""
 
-    _session: Session
+    _backend: Backend
 
     def search(
         self,
@@ -87,7 +85,43 @@ class Reads:
             "include_vectors": include_vectors,
             "timeout_ms": timeout_ms,
         }
-        return BatchStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
+        return self._backend.search(dataset, vector, options)
+
+    def search_numpy(
+        self,
+        dataset: str,
+        vectors: Any,
+        k: int = 10,
+        *,
+        column: str | None = None,
+        ef: int | None = None,
+        exact: bool | None = None,
+    ) -> tuple[Any, Any]:
+        """:meth:`search` with the answer in two numpy arrays: the lean way, where
+        ids and distances are all that is wanted.
+
+        Args:
+            dataset: its name.
+            vectors: one vector, or several (2-D); float32 arrays of numpy's are
+                read where they are.
+            k: rows per query.
+            column, ef, exact: as in :meth:`search`.
+
+        Returns:
+            Ids (``int64`` or ``uint64``, or objects for text) and distances
+            (``float32``), best first. For one vector both are of as many rows as
+            were found; for several of the shape (queries, k), where a place
+            without a row has the id -1 (the greatest ``uint64``, or None) at an
+            infinite distance.
+
+        Example:
+            >>> ids, distances = client.search_numpy("books", [0.1, 0.2, 0.3], k=2)
+            >>> ids.tolist(), distances.shape
+            (['b1', 'b2'], (2,))
+        """
+        return self._backend.nearest(
+            dataset, vectors, k, {"column": column, "ef": ef, "exact": exact}
+        )
 
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:
         """The ``k`` rows nearest to a row of the dataset, that row among them.
@@ -103,7 +137,7 @@ class Reads:
             ['id', 'score']
         """
         body = {"dataset": dataset, "id": plain(id), "k": k}
-        told = self._session.action_json(self._session.data, "VectorSearchByID", body)
+        told = self._backend.call("VectorSearchByID", body)
         return pa.table({"id": told["ids"], "score": pa.array(told["scores"], pa.float32())})
 
     def search_many(
@@ -140,7 +174,7 @@ class Reads:
             ...     print(batch["id"].to_pylist())
             ['b1', 'b2']
         """
-        return Join(self._session, query_batches(dataset, vectors, k, ef))
+        return self._backend.join(dataset, vectors, k, ef)
 
     def download_stream(
         self,
@@ -175,7 +209,7 @@ class Reads:
             "filters": filter_list(filters),
             "where": where,
         }
-        return BatchStream(self._session.get(without_none(ticket), unbounded=True))
+        return self._backend.rows(without_none(ticket))
 
     def download_arrow(
         self,
@@ -197,40 +231,6 @@ class Reads:
             dataset, columns, limit=limit, offset=offset, filters=filters, where=where
         )
         return stream.read_all()
-
-    def changes(
-        self, dataset: str | None = None, *, since: int = 1, follow: bool = False
-    ) -> ChangeStream:
-        """What was changed, entry by entry of the server's log.
-
-        Args:
-            dataset: only the changes of this dataset, puts with their rows;
-                None for those of all datasets, without rows.
-            since: the first sequence number. After a restart go on with the
-                one behind the last that was dealt with.
-            follow: wait for what comes, for as long as the server runs; else
-                the feed ends where the log does.
-
-        Returns:
-            An iterator of :class:`longbow.Change`, which a ``with`` block ends.
-
-        Raises:
-            NotFound: no such dataset.
-            FailedPrecondition: ``log_purged``: the log begins later than
-                ``since``, its text says where; ``schema_grew``: the dataset has
-                new columns from here on, follow it anew from the sequence
-                number in the text.
-            Unavailable: ``node_stopped``: go on when the server is back.
-
-        Example:
-            >>> for change in client.changes("books"):
-            ...     print(change.kind, change.table and change.table["title"].to_pylist())
-            create_dataset None
-            put ['Dune', 'Emma', 'Ulysses', 'Solaris']
-        """
-        request = {"from": since, "dataset": dataset, "follow": follow}
-        rows = {} if dataset is not None else {"rows": False}
-        return ChangeStream(self._session, {**without_none(request), **rows})
 
     def get(self, dataset: str, id: int | str) -> dict[str, Any]:
         """One row, by its id.

@@ -238,6 +238,26 @@ def _cell(vector: Any) -> Any:
     return vector
 
 
+def floats(vectors: Any) -> Any:
+    """Query vectors as a buffer of float32: of one dimension for one vector, of
+    two for several. An array of numpy's that is one already is not copied.
+
+    >>> floats([1, 2]).tolist(), floats([[1, 2], [3, 4]]).tolist()
+    ([1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]])
+    """
+    if is_numpy(vectors) and vectors.dtype.str[1:] == "f4" and vectors.ndim in (1, 2):
+        if vectors.dtype.isnative and (vectors.ndim == 1 or vectors.shape[1]):
+            return vectors
+    many = is_many(vectors)
+    array = matrix(vectors if many else [vectors])
+    flat = array.flatten().cast(pa.float32(), safe=False)
+    if flat.null_count:
+        raise InvalidArgument("invalid_vector", "a query vector holds None")
+    shape = [len(array), array.type.list_size] if many else [array.type.list_size]
+    bytes_of = memoryview(flat.buffers()[1])[flat.offset * 4 : (flat.offset + len(flat)) * 4]
+    return bytes_of.cast("f", shape)
+
+
 def is_many(vectors: Any) -> bool:
     """Whether a query argument holds several vectors rather than one."""
     if isinstance(vectors, (pa.Array, pa.ChunkedArray)):

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .backend import Backend
 from .errors import InvalidArgument
 from .progress import Progress, reporter
-from .put import put
 from .requests import Filters, delete_body
 from .results import InsertResult
 from .rows import CHUNK_ROWS, Columns, Shaper, cut
-from .session import Session
 from .source import frames, total_rows
 
 
 class Writes:
     """Inserting and deleting rows."""
 
-    _session: Session
+    _backend: Backend
 
     def insert(
         self,
@@ -88,10 +87,13 @@ class Writes:
             raise InvalidArgument("invalid_batch_size", f"{batch_size} rows a batch: at least 1")
         shaper = Shaper(columns, total, max(batch_size or 0, CHUNK_ROWS))
         batches = cut(shaper.batches(frames(data, columns.vector_name())), batch_size)
-        headers = {} if routing_key is None else {"x-longbow-key": routing_key}
-        if durable:
-            headers["x-longbow-durable"] = "true"
-        return put(self._session, dataset, batches, headers, reporter(progress, total))
+        return self._backend.put(
+            dataset,
+            batches,
+            durable=durable,
+            routing_key=routing_key,
+            report=reporter(progress, total),
+        )
 
     def delete(
         self,
@@ -120,4 +122,4 @@ class Writes:
         body = delete_body(dataset, ids, filters, where)
         if body.get("ids") == []:
             return
-        self._session.action(self._session.data, "delete", body)
+        self._backend.call("delete", body)

@@ -8,6 +8,13 @@ import pytest
 import longbow
 from longbow import AsyncLongbowClient, LongbowClient
 
+
+@pytest.fixture(scope="session")
+def client(remote):
+    """Only a server has this."""
+    return remote
+
+
 STREAMS = {"changes", "download_stream", "knn_join"}
 METHODS = sorted(
     name

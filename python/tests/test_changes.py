@@ -19,6 +19,13 @@ from wire import rows
 
 import longbow
 
+
+@pytest.fixture(scope="session")
+def client(remote):
+    """Only a server has this."""
+    return remote
+
+
 ROWS = [{"id": n, "vector": [float(n), 1.0]} for n in range(10)]
 
 

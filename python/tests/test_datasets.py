@@ -109,12 +109,17 @@ def test_namespaces(client) -> None:
         client.delete_namespace("team_a")
 
 
-def test_status_and_snapshot(client, books) -> None:
-    status = client.status()
+def test_status(remote) -> None:
+    status = remote.status()
     assert status["count"] == len(status["members"]) == 1
     assert status["self"]["ID"] == status["members"][0]["ID"]
+
+
+def test_snapshots(client, books) -> None:
     first, second = client.snapshot(), client.snapshot(books)
     assert first and second
+    with pytest.raises(longbow.NotFound):
+        client.snapshot("nowhere")
 
 
 def test_waiting_for_the_index(client, dataset) -> None:

@@ -209,11 +209,9 @@ LONG = np.random.default_rng(1).normal(size=(600, 128)).astype("f4")
 
 
 def index_of(client, dataset: str) -> dict:
-    """What the server says of the dataset's only index."""
+    """What is said of the dataset's only index."""
     client.wait_until_indexed(dataset)
-    (index,) = client._session.action_json(
-        client._session.meta, "check_readiness", {"dataset": dataset}
-    )["indexes"]
+    (index,) = client._backend.call("check_readiness", {"dataset": dataset})["indexes"]
     return index
 
 

@@ -1,6 +1,7 @@
 """Many queries over one stream."""
 
 import itertools
+import threading
 
 import numpy as np
 import pytest
@@ -53,11 +54,12 @@ def test_queries_are_taken_as_answers_are_read(client, points) -> None:
 
 
 def test_leaving_early_ends_the_call_and_its_thread(client, points) -> None:
+    before = set(threading.enumerate())
     answers = client.knn_join(points, (MATRIX for _ in itertools.count()), k=1)
     assert next(answers).num_rows > 0
     answers.close()
     assert list(answers) == []
-    assert not answers._thread.is_alive()
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_fault_of_the_callers_own_arrives_as_it_is(client, points) -> None:

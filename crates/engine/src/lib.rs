@@ -48,6 +48,7 @@ mod changes;
 mod checkpoint;
 mod column_index;
 mod compact;
+mod configured;
 mod dataset;
 mod dead;
 mod engine;

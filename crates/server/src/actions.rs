@@ -3,17 +3,16 @@
 use arrow_flight::{Action, ActionType};
 use arrow_ipc::writer::StreamWriter;
 use bytes::Bytes;
-use longbow_engine::{ColumnIndex, Engine, Id};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use longbow_engine::Engine;
+use longbow_query::{Answer, SearchObject};
+use serde_json::json;
 use tonic::{Code, Status};
 
 use crate::context::{Role, Shared, blocking};
 use crate::get::observe_search;
 use crate::json;
 use crate::member::member;
-use crate::status::{invalid, of, status, unimplemented};
-use crate::ticket::{SearchObject, conditions};
+use crate::status::{of, refused, status, unimplemented};
 
 /// Every action: its name, where it is served, and what it does.
 pub(crate) const ACTIONS: &[(&str, Option<Role>, &str)] = &[
@@ -115,129 +114,29 @@ pub(crate) fn run(context: &Shared, role: Role, action: &Action) -> Result<Vec<B
     let body = &action.body;
     match name {
         "VectorSearch" => blocking(|| search(&context.engine, body)),
-        "delete" | "Delete" => delete(&context.engine, body),
-        "delete-dataset" => {
-            let dataset = required(read::<Named>(body, NAMED)?.dataset, "dataset")?;
-            blocking(|| context.engine.drop_dataset(&dataset)).map_err(|error| of(&error))?;
-            Ok(vec![Bytes::from_static(DELETED)])
+        "cluster-status" => Ok(vec![json::body(
+            &json!({"self": member(context), "members": [member(context)], "count": 1}),
+        )]),
+        "MeshIdentity" => Ok(vec![json::body(&member(context))]),
+        "MeshStatus" => Ok(vec![json::body(&json!([member(context)]))]),
+        "DiscoveryStatus" => Ok(vec![json::body(&json!({"provider": "none", "peers": []}))]),
+        _ => {
+            let answer = blocking(|| longbow_query::run(&context.engine, name, body));
+            Ok(vec![match answer.map_err(refused)? {
+                Answer::Deleted => Bytes::from_static(DELETED),
+                Answer::Json(value) => json::body(&value),
+            }])
         }
-        _ => Ok(vec![json::body(&answer(context, name, body)?)]),
     }
-}
-
-fn answer(context: &Shared, name: &str, body: &[u8]) -> Result<Value, Status> {
-    let engine = &context.engine;
-    let refused = |error: longbow_engine::Error| of(&error);
-    Ok(match name {
-        "cluster-status" => {
-            json!({"self": member(context), "members": [member(context)], "count": 1})
-        }
-        "MeshIdentity" => member(context),
-        "MeshStatus" => json!([member(context)]),
-        "DiscoveryStatus" => json!({"provider": "none", "peers": []}),
-        "check_readiness" => readiness(engine, optional_dataset(body)?.as_deref()),
-        "VectorSearchByID" => blocking(|| by_id(engine, body))?,
-        "CreateNamespace" => {
-            let namespace = required(read::<Named>(body, NAMED)?.name, "name")?;
-            blocking(|| engine.create_namespace(&namespace)).map_err(refused)?;
-            json!({"status": "created"})
-        }
-        "DeleteNamespace" => delete_namespace(engine, read(body, NAMED)?)?,
-        "ListNamespaces" => {
-            let namespaces = engine.catalog().namespaces();
-            json!({"count": namespaces.len(), "namespaces": namespaces})
-        }
-        "GetTotalNamespaceCount" => json!({"count": engine.catalog().namespaces().len()}),
-        "GetNamespaceDatasetCount" => {
-            let namespace = required(read::<Named>(body, NAMED)?.name, "name")?;
-            json!({"count": engine.catalog().datasets_in(&namespace).map_err(refused)?})
-        }
-        "ForceSnapshot" => {
-            if let Some(dataset) = optional_dataset(body)? {
-                engine.dataset(&dataset).map_err(refused)?;
-            }
-            json!({"status": "created", "snapshot": blocking(|| engine.checkpoint()).map_err(refused)?})
-        }
-        _ => return Err(status(Code::Internal, "unknown_action", name)),
-    })
 }
 
 /// What a deletion answers.
 const DELETED: &[u8] = b"deleted";
 
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct Named {
-    name: Option<String>,
-    dataset: Option<String>,
-}
-
-const NAMED: &[&str] = &["name", "dataset"];
-
-fn read<T: serde::de::DeserializeOwned>(body: &[u8], known: &[&str]) -> Result<T, Status> {
-    json::read(body, "action's body", known)
-}
-
-fn optional_dataset(body: &[u8]) -> Result<Option<String>, Status> {
-    if body.is_empty() {
-        return Ok(None);
-    }
-    let named: Named = read(body, NAMED)?;
-    Ok(named.dataset.or(named.name))
-}
-
-fn required(value: Option<String>, key: &str) -> Result<String, Status> {
-    value.ok_or_else(|| {
-        invalid(
-            "missing_key",
-            &format!("the action's body has no '{key}'; add it"),
-        )
-    })
-}
-
-fn readiness(engine: &Engine, dataset: Option<&str>) -> Value {
-    let datasets = match dataset {
-        None => engine.catalog().datasets(),
-        Some(name) => match engine.catalog().find(name) {
-            Some(dataset) => vec![dataset],
-            None => return json!({"status": "NOT_FOUND", "reason": format!("no dataset '{name}'")}),
-        },
-    };
-    let waiting: u64 = datasets.iter().map(|dataset| dataset.unindexed()).sum();
-    let rows: u64 = datasets.iter().map(|dataset| dataset.view().live).sum();
-    let mut index_len = 0;
-    let mut indexes = Vec::new();
-    for dataset in &datasets {
-        for index in dataset.indexes().iter() {
-            index_len += index.graph().len() as u64;
-            indexes.push(describe_index(&dataset.name, index));
-        }
-    }
-    let mut told =
-        json!({"status": "READY", "index_len": index_len, "rows": rows, "indexes": indexes});
-    if waiting > 0 {
-        let reason = format!("{waiting} rows wait for the index; searches scan them exactly");
-        told["status"] = "BUSY".into();
-        told["reason"] = reason.into();
-    }
-    told
-}
-
-/// What the index of one vector column is, and what it costs.
-fn describe_index(dataset: &str, index: &ColumnIndex) -> Value {
-    let graph = index.graph();
-    json!({
-        "dataset": dataset,
-        "column": index.column,
-        "quantization": graph.quantization().name(),
-        "rows": graph.len(),
-        "bytes": graph.memory_bytes(),
-        "bytes_per_row": graph.memory_bytes().checked_div(graph.len()),
-    })
-}
-
 fn search(engine: &Engine, body: &[u8]) -> Result<Vec<Bytes>, Status> {
-    let (dataset, request) = SearchObject::parse(body)?.into_request()?;
+    let (dataset, request) = SearchObject::parse(body)
+        .and_then(SearchObject::into_request)
+        .map_err(refused)?;
     let mut streams = Vec::with_capacity(request.vectors.len());
     for vector in &request.vectors {
         let started = std::time::Instant::now();
@@ -254,94 +153,4 @@ fn search(engine: &Engine, body: &[u8]) -> Result<Vec<Bytes>, Status> {
         streams.push(stream.into());
     }
     Ok(streams)
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ById {
-    dataset: String,
-    id: Id,
-    k: Option<i64>,
-}
-
-fn by_id(engine: &Engine, body: &[u8]) -> Result<Value, Status> {
-    let asked: ById = read(body, &["dataset", "id", "k"])?;
-    let k = asked.k.unwrap_or(10);
-    let refused = |error: longbow_engine::Error| of(&error);
-    let k = usize::try_from(k).map_err(|_| {
-        of(&longbow_engine::Error::BadK {
-            got: k,
-            max: longbow_engine::MAX_K,
-        })
-    })?;
-    let vector = engine
-        .vector_of(&asked.dataset, &asked.id, None)
-        .map_err(refused)?;
-    let request = longbow_engine::SearchRequest::nearest(vector, k);
-    let found = engine.search(&asked.dataset, &request).map_err(refused)?;
-    let ids: Vec<Value> = found
-        .ids()
-        .map_err(refused)?
-        .into_iter()
-        .map(|id| json!(id))
-        .collect();
-    Ok(json!({"ids": ids, "scores": found.scores()}))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Deletion {
-    dataset: String,
-    id: Option<Id>,
-    ids: Option<Vec<Id>>,
-    filters: Option<Vec<Value>>,
-    #[serde(rename = "where")]
-    predicate: Option<String>,
-}
-
-fn delete(engine: &Engine, body: &[u8]) -> Result<Vec<Bytes>, Status> {
-    let asked: Deletion = read(body, &["dataset", "id", "ids", "filters", "where"])?;
-    if asked.predicate.is_some() {
-        return Err(unimplemented("a SQL predicate ('where')"));
-    }
-    let ids = match (asked.id, asked.ids, asked.filters.is_some()) {
-        (Some(id), None, false) => Some(vec![id]),
-        (None, Some(ids), false) if !ids.is_empty() => Some(ids),
-        (None, None, true) => None,
-        _ => {
-            let text = "the delete has none or several of 'id', 'ids' (not empty) and 'filters'; send one of them";
-            return Err(invalid("bad_delete", text));
-        }
-    };
-    let refused = |error: longbow_engine::Error| of(&error);
-    blocking(|| {
-        let pending = match ids {
-            Some(ids) => engine.delete_ids(&asked.dataset, ids),
-            None => engine.delete_where(&asked.dataset, &conditions(asked.filters)?),
-        };
-        pending.map_err(refused)?.wait().map_err(refused)
-    })?;
-    Ok(vec![Bytes::from_static(DELETED)])
-}
-
-fn delete_namespace(engine: &Engine, named: Named) -> Result<Value, Status> {
-    let refused = |error: longbow_engine::Error| of(&error);
-    let is_dataset = |name: &str| engine.catalog().find(name).is_some();
-    match (named.dataset, named.name) {
-        (Some(dataset), _) => blocking(|| engine.drop_dataset(&dataset)).map_err(refused)?,
-        // Clients call a dataset a namespace here; a name that is only a dataset's means that.
-        (None, Some(name))
-            if is_dataset(&name) && !engine.catalog().namespaces().contains(&name) =>
-        {
-            blocking(|| engine.drop_dataset(&name)).map_err(refused)?
-        }
-        (None, Some(name)) => blocking(|| engine.delete_namespace(&name)).map_err(refused)?,
-        (None, None) => {
-            return Err(invalid(
-                "missing_key",
-                "the action's body has no 'name'; add it",
-            ));
-        }
-    };
-    Ok(json!({"status": "deleted"}))
 }

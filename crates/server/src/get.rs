@@ -5,6 +5,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use longbow_engine::{Piece, Scan, SearchReply};
+use longbow_query::Ticket;
 use longbow_types::metrics;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -12,8 +13,7 @@ use tonic::Status;
 
 use crate::context::{Shared, blocking};
 use crate::encode;
-use crate::status::{name_of, of};
-use crate::ticket::Ticket;
+use crate::status::{name_of, of, refused};
 
 /// Messages of an answer.
 pub(crate) type Messages = BoxStream<'static, Result<FlightData, Status>>;
@@ -35,7 +35,7 @@ pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Messages, Status
             .scan(&dataset, &request)
             .map(|scan| scanned(scan, context.config.doget_pipeline_depth))
             .map_err(|error| of(&error)),
-        Err(refused) => Err(refused),
+        Err(refusal) => Err(refused(refusal)),
     };
     metrics()
         .flight_duration

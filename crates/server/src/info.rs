@@ -5,6 +5,7 @@ use arrow_flight::{
 };
 use arrow_ipc::writer::IpcWriteOptions;
 use longbow_engine::{Comparison, Dataset};
+use longbow_query::conditions;
 use serde::Deserialize;
 use serde_json::Value;
 use tonic::{Code, Status};
@@ -12,8 +13,7 @@ use tonic::{Code, Status};
 use crate::context::Shared;
 use crate::json;
 use crate::put::dataset_of;
-use crate::status::{invalid, of, status};
-use crate::ticket::conditions;
+use crate::status::{invalid, of, refused, status};
 
 /// The info of a dataset, by a PATH descriptor.
 ///
@@ -101,7 +101,7 @@ impl Wanted {
         }
         let object: CriteriaObject = json::read(expression, "criteria", &["name", "filters"])?;
         let mut bound = Vec::new();
-        for condition in conditions(object.filters)? {
+        for condition in conditions(object.filters).map_err(refused)? {
             let field = match condition.field.as_str() {
                 "name" => OnDataset::Name,
                 "rows" if condition.value.parse::<u64>().is_ok() => OnDataset::Rows,

@@ -39,17 +39,14 @@ mod member;
 mod put;
 mod service;
 mod status;
-mod ticket;
 mod wire;
 
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use longbow_engine::{
-    Engine, GraphOptions, HnswParams, Options, Quantization, QuantizedParams, SyncMethod, SyncMode,
-};
-use longbow_types::{Config, QuantizationChoice, WalSyncMethod};
+use longbow_engine::{Engine, Options};
+use longbow_types::Config;
 use tokio::sync::watch;
 
 use crate::context::Context;
@@ -77,7 +74,7 @@ pub async fn run(
 ) -> Result<(), Error> {
     // Addresses first: a port in use should not cost a recovery.
     let listeners = Listeners::bind(&config).await?;
-    let options = engine_options(&config);
+    let options = Options::configured(&config);
     let engine = tokio::task::spawn_blocking(move || Engine::open_folder(options));
     let engine = engine.await.map_err(|_| Error::Panicked)??;
     let (stop, stopped) = watch::channel(false);
@@ -110,64 +107,4 @@ pub async fn run(
         .map_err(|_| Error::Panicked)?;
     served?;
     Ok(closed?)
-}
-
-/// How graphs are built as configured.
-fn graph_options(config: &Config, defaults: GraphOptions) -> GraphOptions {
-    GraphOptions {
-        quantization: match config.quantization {
-            QuantizationChoice::Auto => None,
-            QuantizationChoice::Rabitq => Some(Quantization::Rabitq),
-            QuantizationChoice::None => Some(Quantization::None),
-        },
-        hnsw: HnswParams {
-            m: config.hnsw_m,
-            ef_construction: config.hnsw_ef_construction,
-            ..defaults.hnsw
-        },
-        rabitq: QuantizedParams {
-            ef_construction: config.rabitq_ef_construction,
-            ..defaults.rabitq
-        },
-    }
-}
-
-/// The engine's options as configured.
-fn engine_options(config: &Config) -> Options {
-    let sync = if config.wal_sync_method == WalSyncMethod::None {
-        SyncMode::Never
-    } else if config.storage_async_fsync {
-        SyncMode::Background {
-            max_unsynced_bytes: config.wal_max_unsynced.bytes,
-            max_unsynced_age: config.wal_max_unsynced.age,
-        }
-    } else {
-        SyncMode::EveryAck
-    };
-    let defaults = Options::new(&config.data_path);
-    Options {
-        sync,
-        sync_method: match config.wal_sync_method {
-            WalSyncMethod::Dsync => SyncMethod::Dsync,
-            WalSyncMethod::Fdatasync | WalSyncMethod::None => SyncMethod::Fdatasync,
-        },
-        log_prepared: 1,
-        log_segment_bytes: config.wal_segment_size,
-        log_segment_age: config.wal_segment_age,
-        log_retain_age: config.wal_retention_age,
-        log_retain_bytes: config.wal_retention_size,
-        log_queued_bytes: config.wal_max_queued,
-        linger: config.wal_linger,
-        log_batch_entries: config.doput_batch_size,
-        graphs: graph_options(config, defaults.graphs),
-        ef_search: config.hnsw_ef_search,
-        index_workers: config.index_workers,
-        index_queue: config.index_queue_size,
-        seal_bytes: config.storage_segment_size,
-        tidy_interval: config.compact_interval,
-        checkpoint_interval: config.snapshot_interval,
-        max_log_bytes: config.max_wal_size,
-        memory_limit: config.memory_limit,
-        ..defaults
-    }
 }

@@ -1,20 +1,17 @@
 //! Errors of the engine and of requests as gRPC statuses: `code: text`, where the code is stable.
 
 use longbow_engine::{Class, Error};
+use longbow_query::Refusal;
 use tonic::{Code, Status};
 
 /// A status for an error of the engine.
 pub(crate) fn of(error: &Error) -> Status {
-    if let Error::Log(log) = error
-        && log.is_no_space()
-    {
-        return status(
-            Code::ResourceExhausted,
-            "disk_space",
-            &format!("{log}; free space on the disk"),
-        );
-    }
-    let code = match error.class() {
+    refused(Refusal::from(error))
+}
+
+/// A status for a request that is refused.
+pub(crate) fn refused(refusal: Refusal) -> Status {
+    let code = match refusal.class {
         Class::NotFound => Code::NotFound,
         Class::InvalidArgument => Code::InvalidArgument,
         Class::ResourceExhausted => Code::ResourceExhausted,
@@ -24,23 +21,13 @@ pub(crate) fn of(error: &Error) -> Status {
         Class::DeadlineExceeded => Code::DeadlineExceeded,
         Class::Internal => Code::Internal,
     };
-    status(code, error.code(), &error.to_string())
+    Status::new(code, refusal.to_string())
 }
 
-/// A status with a stable code and a text. What a client sent stands in the text, and the text ends up in terminals
-/// and logs: it becomes one line without control characters.
-pub(crate) fn status(code: Code, name: &str, text: &str) -> Status {
-    let mut line = String::with_capacity(name.len() + 2 + text.len());
-    line.push_str(name);
-    line.push_str(": ");
-    for character in text.trim_end().chars() {
-        match character {
-            '\n' | '\r' | '\t' => line.push(' '),
-            other if other.is_control() => line.extend(other.escape_debug()),
-            other => line.push(other),
-        }
-    }
-    Status::new(code, line)
+/// A status with a stable code and a text, which becomes one line without control characters.
+pub(crate) fn status(code: Code, name: &'static str, text: &str) -> Status {
+    let refusal = Refusal::new(Class::Internal, name, text);
+    Status::new(code, refusal.to_string())
 }
 
 /// A status that the transport made, in our words: it has neither a stable code nor a remedy.
@@ -70,14 +57,13 @@ pub(crate) fn of_transport(refused: Status) -> Status {
 }
 
 /// The request is wrong.
-pub(crate) fn invalid(name: &str, text: &str) -> Status {
-    status(Code::InvalidArgument, name, text)
+pub(crate) fn invalid(name: &'static str, text: &str) -> Status {
+    refused(longbow_query::invalid(name, text))
 }
 
 /// The request asks for what this version does not have.
 pub(crate) fn unimplemented(what: &str) -> Status {
-    let text = format!("{what} is not in this version of Longbow; leave it out of the request");
-    status(Code::Unimplemented, "unimplemented", &text)
+    refused(longbow_query::unimplemented(what))
 }
 
 /// The stable code at the start of a status's text; for metrics.

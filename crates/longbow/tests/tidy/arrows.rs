@@ -3,7 +3,7 @@
 use crate::tree::Tree;
 
 /// What each crate may stand on. A crate that is not here may not exist; add it with its arrows, on purpose.
-const ARROWS: [(&str, &[&str]); 9] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("types", &[]),
     ("kernels", &[]),
     ("disk", &[]),
@@ -14,7 +14,9 @@ const ARROWS: [(&str, &[&str]); 9] = [
         "engine",
         &["types", "kernels", "index", "disk", "log", "storage"],
     ),
-    ("server", &["types", "engine"]),
+    ("query", &["engine", "disk"]),
+    ("server", &["types", "engine", "query"]),
+    ("python", &["types", "disk", "engine", "query"]),
     (
         "longbow",
         &[

@@ -1,25 +1,29 @@
 //! Tickets: what a `DoGet` asks for.
 
-use longbow_engine::{Comparison, Condition, ScanRequest, SearchRequest};
+use longbow_engine::{ScanRequest, SearchRequest};
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
-use tonic::Status;
 
+use crate::filter::conditions;
 use crate::json;
-use crate::status::{invalid, of, unimplemented};
+use crate::refusal::{Result, invalid, unimplemented};
 
 /// What a ticket asks for.
 #[derive(Debug)]
-pub(crate) enum Ticket {
+pub enum Ticket {
     /// Rows of a dataset.
     Scan {
+        /// Its name.
         dataset: String,
+        /// Which rows of it.
         request: ScanRequest,
     },
     /// Nearest neighbours.
     Search {
+        /// The dataset's name.
         dataset: String,
+        /// What to find.
         request: Box<SearchRequest>,
     },
 }
@@ -55,8 +59,6 @@ pub(crate) const SEARCH_KEYS: &[&str] = &[
     "timeout_ms",
 ];
 
-const FILTER_KEYS: &[&str] = &["field", "operator", "op", "value", "logic", "filters"];
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScanTicket {
@@ -79,8 +81,8 @@ struct SearchTicket {
 /// A search as clients write it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SearchObject {
-    pub dataset: String,
+pub struct SearchObject {
+    dataset: String,
     vector: Option<Vec<f32>>,
     vectors: Option<Vec<Vec<f32>>>,
     column: Option<String>,
@@ -106,19 +108,6 @@ pub(crate) struct SearchObject {
     timeout_ms: Option<i64>,
 }
 
-/// A filter as clients write it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FilterObject {
-    field: Option<String>,
-    operator: Option<String>,
-    op: Option<String>,
-    #[serde(default)]
-    value: Value,
-    logic: Option<String>,
-    filters: Option<Vec<Value>>,
-}
-
 /// Neighbours given where a request does not say how many.
 const DEFAULT_K: i64 = 10;
 
@@ -127,7 +116,7 @@ impl Ticket {
     ///
     /// # Errors
     /// InvalidArgument for what is wrong, Unimplemented for what this version does not have.
-    pub fn parse(bytes: &[u8]) -> Result<Ticket, Status> {
+    pub fn parse(bytes: &[u8]) -> Result<Ticket> {
         let text = std::str::from_utf8(bytes).map_err(|_| {
             invalid(
                 "bad_ticket",
@@ -136,7 +125,7 @@ impl Ticket {
         })?;
         if !text.trim_start().starts_with('{') {
             let dataset = text.to_owned();
-            longbow_engine::check_name(&dataset).map_err(|error| of(&error))?;
+            longbow_engine::check_name(&dataset)?;
             return Ok(Ticket::Scan {
                 dataset,
                 request: ScanRequest::default(),
@@ -160,7 +149,7 @@ fn is_search(text: &str) -> bool {
     rest.starts_with("\"search\"")
 }
 
-fn read_search(bytes: &[u8]) -> Result<SearchTicket, Status> {
+fn read_search(bytes: &[u8]) -> Result<SearchTicket> {
     match serde_json::from_slice(bytes) {
         Ok(ticket) => Ok(ticket),
         Err(_) => {
@@ -180,7 +169,7 @@ struct Outer {
 }
 
 impl ScanTicket {
-    fn into_ticket(self) -> Result<Ticket, Status> {
+    fn into_ticket(self) -> Result<Ticket> {
         if self.predicate.is_some() {
             return Err(unimplemented("a SQL predicate ('where')"));
         }
@@ -218,15 +207,26 @@ impl SearchObject {
     ///
     /// # Errors
     /// As [`Ticket::parse`].
-    pub fn parse(bytes: &[u8]) -> Result<Self, Status> {
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
         json::read(bytes, "search", SEARCH_KEYS)
+    }
+
+    /// The search with these queries, which came beside it; the reply tells them apart by their number if `many`.
+    #[must_use]
+    pub fn with_queries(mut self, vectors: Vec<Vec<f32>>, many: bool) -> Self {
+        if many {
+            self.vectors = Some(vectors);
+        } else {
+            self.vector = vectors.into_iter().next();
+        }
+        self
     }
 
     /// The dataset and the engine's request.
     ///
     /// # Errors
     /// As [`Ticket::parse`].
-    pub fn into_request(self) -> Result<(String, SearchRequest), Status> {
+    pub fn into_request(self) -> Result<(String, SearchRequest)> {
         self.refuse_what_is_missing()?;
         if self.vector.is_some() && self.vectors.is_some() {
             return Err(invalid(
@@ -243,11 +243,9 @@ impl SearchObject {
         let k = self.k.unwrap_or(DEFAULT_K);
         let max = longbow_engine::MAX_K;
         let k = usize::try_from(k).ok().filter(|k| (1..=max).contains(k));
-        let k = k.ok_or_else(|| {
-            of(&longbow_engine::Error::BadK {
-                got: self.k.unwrap_or(0),
-                max,
-            })
+        let k = k.ok_or_else(|| longbow_engine::Error::BadK {
+            got: self.k.unwrap_or(0),
+            max,
         })?;
         let ef = self.ef.map(|ef| not_negative("ef", ef)).transpose()?;
         let timeout = self
@@ -267,11 +265,11 @@ impl SearchObject {
             timeout: timeout.map(Duration::from_millis),
             first_query,
         };
-        request.check().map_err(|error| of(&error))?;
+        request.check()?;
         Ok((self.dataset, request))
     }
 
-    fn refuse_what_is_missing(&self) -> Result<(), Status> {
+    fn refuse_what_is_missing(&self) -> Result<()> {
         let missing = [
             (self.predicate.is_some(), "a SQL predicate ('where')"),
             (
@@ -321,74 +319,7 @@ impl SearchObject {
     }
 }
 
-/// Filters as conditions that must all hold.
-///
-/// # Errors
-/// InvalidArgument for an object without field, operator or value; Unimplemented for what this version does not have.
-pub(crate) fn conditions(filters: Option<Vec<Value>>) -> Result<Vec<Condition>, Status> {
-    let filters = filters.unwrap_or_default().into_iter();
-    filters
-        .map(|filter| FilterObject::read(filter)?.into_condition())
-        .collect()
-}
-
-impl FilterObject {
-    fn read(filter: Value) -> Result<Self, Status> {
-        json::read(filter.to_string().as_bytes(), "filter", FILTER_KEYS)
-    }
-
-    fn into_condition(self) -> Result<Condition, Status> {
-        let logic = self.logic.as_deref().unwrap_or("AND");
-        match logic.to_ascii_uppercase().as_str() {
-            "AND" => {}
-            "OR" | "NOT" => return Err(unimplemented(&format!("a filter with 'logic' {logic}"))),
-            _ => {
-                let text = format!("a filter has the logic '{logic}'; expected AND, OR or NOT");
-                return Err(invalid("bad_filter", &text));
-            }
-        }
-        if self.filters.is_some_and(|filters| !filters.is_empty()) {
-            return Err(unimplemented("a filter with nested 'filters'"));
-        }
-        let known = FILTER_KEYS.join(", ");
-        let lacks = |what: &str| {
-            invalid(
-                "bad_filter",
-                &format!("a filter has no '{what}'; its keys are {known}"),
-            )
-        };
-        let field = self.field.ok_or_else(|| lacks("field"))?;
-        let operator = match (self.operator, self.op) {
-            (Some(operator), None) | (None, Some(operator)) => operator,
-            (None, None) => return Err(lacks("operator")),
-            (Some(one), Some(other)) => {
-                let text = format!(
-                    "the filter on '{field}' has 'operator' ('{one}') and 'op' ('{other}'); send one of them"
-                );
-                return Err(invalid("bad_filter", &text));
-            }
-        };
-        let comparison = Comparison::parse(&operator).map_err(|error| of(&error))?;
-        let value = match self.value {
-            Value::String(text) => text,
-            Value::Number(number) => number.to_string(),
-            Value::Bool(flag) => flag.to_string(),
-            other => {
-                let text = format!(
-                    "the filter on '{field}' has the value {other}; expected a string, number or boolean"
-                );
-                return Err(invalid("filter_value", &text));
-            }
-        };
-        Ok(Condition {
-            field,
-            comparison,
-            value,
-        })
-    }
-}
-
-fn not_negative(field: &str, value: i64) -> Result<u64, Status> {
+fn not_negative(field: &str, value: i64) -> Result<u64> {
     u64::try_from(value).map_err(|_| {
         invalid(
             "bad_value",
@@ -401,9 +332,10 @@ fn not_negative(field: &str, value: i64) -> Result<u64, Status> {
 mod tests {
     use super::*;
 
-    fn code_of(ticket: &str) -> String {
-        let refused = Ticket::parse(ticket.as_bytes()).expect_err("the ticket is wrong");
-        crate::status::name_of(&refused).to_owned()
+    fn code_of(ticket: &str) -> &'static str {
+        Ticket::parse(ticket.as_bytes())
+            .expect_err("the ticket is wrong")
+            .code
     }
 
     #[test]
@@ -443,27 +375,5 @@ mod tests {
             "bad_json"
         );
         assert_eq!(code_of(""), "bad_name");
-    }
-
-    #[test]
-    fn filters_take_values_of_any_type_as_text() {
-        let ticket = r#"{"name":"w","filters":[{"field":"a","op":">=","value":3},{"field":"b","operator":"EQ","value":"x"}]}"#;
-        let Ok(Ticket::Scan { request, .. }) = Ticket::parse(ticket.as_bytes()) else {
-            panic!("good ticket")
-        };
-        assert_eq!(request.filters[0].value, "3");
-        assert_eq!(request.filters[1].comparison, Comparison::Eq);
-        assert_eq!(
-            code_of(r#"{"name":"w","filters":[{"field":"a","op":"like","value":"x"}]}"#),
-            "unimplemented"
-        );
-        assert_eq!(
-            code_of(r#"{"name":"w","filters":[{"field":"a","op":"~","value":"x"}]}"#),
-            "unknown_operator"
-        );
-        assert_eq!(
-            code_of(r#"{"name":"w","filters":[{"field":"a","op":"="}]}"#),
-            "filter_value"
-        );
     }
 }

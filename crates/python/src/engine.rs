@@ -1,0 +1,223 @@
+//! The engine as an object of Python.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use arrow_array::RecordBatch;
+use arrow_pyarrow::PyArrowType;
+use arrow_schema::{Schema, SchemaRef};
+use longbow_disk::{Disk, MemoryDisk, RealDisk};
+use longbow_engine::{Class, Dataset, Engine as Inner, Options, SearchRequest};
+use longbow_query::{Answer, Refusal, SearchObject, Ticket};
+use longbow_types::{Config, Host, Inputs, resolve};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::{invalid, of, raised};
+use crate::nearest::{Nearest, Table};
+use crate::put::Put;
+use crate::queries::Queries;
+use crate::rows::Rows;
+
+/// Name, schema, rows and bytes of a dataset.
+type Info = (String, PyArrowType<Schema>, u64, u64);
+
+/// An engine in this process.
+#[pyclass(frozen, module = "longbow._engine")]
+#[derive(Debug)]
+pub struct Engine {
+    /// None once it is closed.
+    inner: RwLock<Option<Inner>>,
+    /// Whether it is on a folder, rather than in memory.
+    kept: bool,
+}
+
+impl Engine {
+    fn inner(&self) -> PyResult<Inner> {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        inner.clone().ok_or_else(|| {
+            let text = "the database was closed; open it again";
+            raised(Refusal::new(Class::FailedPrecondition, "closed", text))
+        })
+    }
+
+    /// Lets go of Python's lock for as long as the engine works.
+    fn working<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Inner) -> longbow_query::Result<T> + Send,
+    ) -> PyResult<T> {
+        let inner = self.inner()?;
+        py.detach(|| work(&inner)).map_err(raised)
+    }
+}
+
+#[pymethods]
+impl Engine {
+    /// Opens a data folder, or an engine in memory without one. The settings are texts, as the command line takes them.
+    #[new]
+    fn open(py: Python<'_>, path: Option<&str>, settings: Vec<(String, String)>) -> PyResult<Self> {
+        let options = Options::configured(&configured(path, settings)?);
+        let disk: Arc<dyn Disk> = match path {
+            Some(_) => Arc::new(RealDisk),
+            None => Arc::new(MemoryDisk::new()),
+        };
+        let inner = py.detach(|| Inner::open(disk, options)).map_err(of)?;
+        Ok(Engine {
+            inner: RwLock::new(Some(inner)),
+            kept: path.is_some(),
+        })
+    }
+
+    /// Ends the engine's threads once everything is written and synced. Harmless to call twice.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            let mut slot = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+            slot.take().map_or(Ok(()), |inner| inner.close())
+        })
+        .map_err(of)
+    }
+
+    /// An action by name: JSON in, JSON out; nothing comes out of a deletion.
+    fn call<'py>(&self, py: Python<'py>, name: &str, body: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+        let answer = self.working(py, |inner| longbow_query::run(inner, name, body))?;
+        Ok(PyBytes::new(
+            py,
+            match answer {
+                Answer::Deleted => Vec::new(),
+                Answer::Json(value) => value.to_string().into_bytes(),
+            }
+            .as_slice(),
+        ))
+    }
+
+    /// A search: the object as clients write it, and the queries as a buffer. `first` is the number of the first one,
+    /// for a caller that asks in pieces.
+    fn search(
+        &self,
+        py: Python<'_>,
+        search: &[u8],
+        queries: Option<&Bound<'_, PyAny>>,
+        first: Option<i32>,
+    ) -> PyResult<PyArrowType<RecordBatch>> {
+        let queries = queries.map(Queries::read).transpose()?;
+        let found = self.working(py, |inner| {
+            let mut object = SearchObject::parse(search)?;
+            if let Some(queries) = queries {
+                object = object.with_queries(queries.vectors, queries.many);
+            }
+            let (dataset, mut request) = object.into_request()?;
+            request.first_query = first.or(request.first_query);
+            Ok(inner.search(&dataset, &request)?.batch)
+        })?;
+        Ok(PyArrowType(found))
+    }
+
+    /// The lean search: ids, their kind, and distances. Of several queries each has `k` places.
+    fn nearest<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: &str,
+        queries: &Bound<'py, PyAny>,
+        k: i64,
+        ef: Option<usize>,
+        exact: bool,
+        column: Option<String>,
+    ) -> PyResult<Nearest<'py>> {
+        let queries = Queries::read(queries)?;
+        let many = queries.many.then_some(queries.vectors.len());
+        if many == Some(0) {
+            return Err(invalid("missing_query", "no vectors to search for"));
+        }
+        let found = self.working(py, |inner| {
+            let bad_k = longbow_engine::Error::BadK {
+                got: k,
+                max: longbow_engine::MAX_K,
+            };
+            let k = usize::try_from(k).map_err(|_| bad_k)?;
+            let mut request = SearchRequest::nearest(Vec::new(), k);
+            request.vectors = queries.vectors;
+            request.ef = ef;
+            request.exact = exact;
+            request.column = column;
+            request.first_query = queries.many.then_some(0);
+            let reply = inner.search(dataset, &request)?.batch;
+            Ok(Table::new(&reply, k, many).map_err(longbow_engine::Error::from)?)
+        })?;
+        found.into_python(py)
+    }
+
+    /// The rows that a ticket, as clients write it, asks for.
+    fn scan(&self, py: Python<'_>, ticket: &[u8]) -> PyResult<Rows> {
+        self.working(py, |inner| match Ticket::parse(ticket)? {
+            Ticket::Scan { dataset, request } => Ok(Rows::new(inner.scan(&dataset, &request)?)),
+            Ticket::Search { .. } => Err(longbow_query::invalid(
+                "bad_ticket",
+                "the ticket is of a search; expected one of rows",
+            )),
+        })
+    }
+
+    /// Begins an insert.
+    fn put(
+        &self,
+        py: Python<'_>,
+        dataset: &str,
+        schema: PyArrowType<Schema>,
+        until_durable: bool,
+    ) -> PyResult<Put> {
+        if until_durable && !self.kept {
+            let text = "the database is in memory, where nothing is durable; open one on a path";
+            return Err(invalid("in_memory", text));
+        }
+        let schema: SchemaRef = Arc::new(schema.0);
+        let kept = self.kept;
+        self.working(py, |inner| {
+            Ok(Put::begin(inner, dataset, &schema, until_durable, kept)?)
+        })
+    }
+
+    /// Every dataset.
+    fn datasets(&self) -> PyResult<Vec<Info>> {
+        let inner = self.inner()?;
+        let datasets = inner.catalog().datasets();
+        Ok(datasets.iter().map(|dataset| info(dataset)).collect())
+    }
+
+    /// One dataset.
+    fn dataset(&self, name: &str) -> PyResult<Info> {
+        let inner = self.inner()?;
+        Ok(info(inner.dataset(name).map_err(of)?.as_ref()))
+    }
+}
+
+fn info(dataset: &Dataset) -> Info {
+    let view = dataset.view();
+    let schema = view.schema.arrow.as_ref().clone();
+    let (name, rows, bytes) = (dataset.name.clone(), view.live, view.bytes());
+    (name, PyArrowType(schema), rows, bytes)
+}
+
+/// The node's own configuration, of the settings given; no environment and no file is read.
+fn configured(path: Option<&str>, settings: Vec<(String, String)>) -> PyResult<Config> {
+    let unknown = |key: &str| !Options::KEYS.contains(&key);
+    if let Some((key, _)) = settings.iter().find(|(key, _)| unknown(key)) {
+        let known = Options::KEYS.join(", ");
+        let text = format!("an engine has no setting '{key}'; known are {known}");
+        return Err(invalid("unknown_key", &text));
+    }
+    let inputs = Inputs {
+        flags: settings
+            .into_iter()
+            .map(|(key, value)| (key.replace('_', "-"), value))
+            .collect(),
+        environment: Vec::new(),
+        file: None,
+        host: Host::probe(),
+    };
+    let resolved = resolve(&inputs).map_err(|error| invalid("bad_value", &error.to_string()))?;
+    Ok(Config {
+        data_path: Path::new(path.unwrap_or("/memory")).to_path_buf(),
+        ..resolved.config()
+    })
+}

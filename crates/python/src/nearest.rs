@@ -1,0 +1,119 @@
+//! The lean search: ids and distances as plain buffers, for numpy.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int32Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_cast::cast;
+use arrow_schema::{ArrowError, DataType};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyList};
+
+/// What Python gets: the ids, what they are (`int64`, `uint64` or `text`), and the distances as float32.
+pub type Nearest<'py> = (Bound<'py, PyAny>, &'static str, Bound<'py, PyByteArray>);
+
+/// The ids of a reply.
+#[derive(Debug)]
+enum Ids {
+    Signed(Vec<i64>),
+    Unsigned(Vec<u64>),
+    Text(Vec<Option<String>>),
+}
+
+/// A reply's ids and distances, `k` places to a query.
+#[derive(Debug)]
+pub struct Table {
+    ids: Ids,
+    distances: Vec<f32>,
+}
+
+impl Table {
+    /// Takes a reply apart. Where `queries` says how many were asked, each has `k` places, and those without a row hold
+    /// the id -1 (the greatest one of an unsigned type, none of text) at an infinite distance.
+    ///
+    /// # Errors
+    /// If the reply lacks a column that every reply has.
+    pub fn new(reply: &RecordBatch, k: usize, queries: Option<usize>) -> Result<Table, ArrowError> {
+        let ids = reply.column_by_name("id").ok_or_else(|| lacks("id"))?;
+        let distances = reply.column_by_name("distance");
+        let distances = distances.and_then(|column| column.as_primitive_opt::<Float32Type>());
+        let distances = distances.ok_or_else(|| lacks("distance"))?.values();
+        let places = match queries {
+            Some(queries) if queries * k != reply.num_rows() => Some(places(reply, k, queries)?),
+            _ => None,
+        };
+        Ok(Table {
+            ids: Ids::new(ids, places.as_deref())?,
+            distances: spread(distances, places.as_deref(), f32::INFINITY),
+        })
+    }
+
+    /// As Python's objects.
+    ///
+    /// # Errors
+    /// If Python has no memory.
+    pub fn into_python(self, py: Python<'_>) -> PyResult<Nearest<'_>> {
+        let (ids, kind) = match self.ids {
+            Ids::Signed(ids) => (bytes(py, &ids, i64::to_ne_bytes).into_any(), "int64"),
+            Ids::Unsigned(ids) => (bytes(py, &ids, u64::to_ne_bytes).into_any(), "uint64"),
+            Ids::Text(ids) => (PyList::new(py, ids)?.into_any(), "text"),
+        };
+        Ok((ids, kind, bytes(py, &self.distances, f32::to_ne_bytes)))
+    }
+}
+
+impl Ids {
+    fn new(column: &ArrayRef, places: Option<&[Option<usize>]>) -> Result<Ids, ArrowError> {
+        let kind = column.data_type();
+        if *kind == DataType::UInt64 {
+            let ids = column.as_primitive::<UInt64Type>();
+            return Ok(Ids::Unsigned(spread(ids.values(), places, u64::MAX)));
+        }
+        if kind.is_integer() {
+            let wide = cast(column, &DataType::Int64)?;
+            let ids = wide.as_primitive::<Int64Type>();
+            return Ok(Ids::Signed(spread(ids.values(), places, -1)));
+        }
+        let text = cast(column, &DataType::Utf8)?;
+        let ids: Vec<Option<String>> = text
+            .as_string::<i32>()
+            .iter()
+            .map(|id| id.map(str::to_owned))
+            .collect();
+        Ok(Ids::Text(spread(&ids, places, None)))
+    }
+}
+
+/// For each place the row that stands there.
+fn places(reply: &RecordBatch, k: usize, queries: usize) -> Result<Vec<Option<usize>>, ArrowError> {
+    let numbers = reply.column_by_name("query_index");
+    let numbers = numbers.and_then(|column| column.as_primitive_opt::<Int32Type>());
+    let numbers = numbers.ok_or_else(|| lacks("query_index"))?.values();
+    let mut places = vec![None; queries * k];
+    let mut taken = vec![0; queries];
+    for (row, query) in numbers.iter().enumerate() {
+        let query = usize::try_from(*query).unwrap_or(usize::MAX);
+        if let Some(taken) = taken.get_mut(query) {
+            places[query * k + *taken] = Some(row);
+            *taken += 1;
+        }
+    }
+    Ok(places)
+}
+
+fn spread<T: Clone>(values: &[T], places: Option<&[Option<usize>]>, nothing: T) -> Vec<T> {
+    let at = |place: &Option<usize>| place.map_or(nothing.clone(), |row| values[row].clone());
+    places.map_or_else(|| values.to_vec(), |places| places.iter().map(at).collect())
+}
+
+fn bytes<'py, T: Copy, const N: usize>(
+    py: Python<'py>,
+    values: &[T],
+    of: impl Fn(T) -> [u8; N],
+) -> Bound<'py, PyByteArray> {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| of(*value)).collect();
+    PyByteArray::new(py, &bytes)
+}
+
+fn lacks(column: &str) -> ArrowError {
+    ArrowError::SchemaError(format!("a reply without the column '{column}'"))
+}

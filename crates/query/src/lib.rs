@@ -1,0 +1,35 @@
+//! Requests, as clients write them: JSON to what the engine is asked, and the engine's refusals to words for people.
+//!
+//! It is one grammar for every way in: the server reads tickets and actions with it, and so does the engine in a Python
+//! process, so that a request means the same and is refused in the same words, over the network or without one.
+//!
+//! # What it is not
+//! - Not a transport: it takes bytes and knows neither Flight nor HTTP.
+//! - Not a planner yet: a search goes to the engine as it is asked.
+//!
+//! # Invariants
+//! - An unknown key or value is refused, never ignored; the nearest key that is known is named.
+//! - A [`Refusal`] is one line without control characters, with a stable code.
+//!
+//! # Example
+//! ```
+//! use longbow_query::Ticket;
+//!
+//! let ticket = br#"{"search": {"dataset": "words", "vector": [0.0, 1.0], "k": 3}}"#;
+//! assert!(matches!(Ticket::parse(ticket)?, Ticket::Search { request, .. } if request.k == 3));
+//! let refused = Ticket::parse(br#"{"search": {"dataset": "words", "vectr": [0.0]}}"#).unwrap_err();
+//! assert_eq!(refused.code, "unknown_key");
+//! # Ok::<(), longbow_query::Refusal>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod actions;
+mod filter;
+pub mod json;
+mod refusal;
+mod ticket;
+
+pub use actions::{Answer, run};
+pub use filter::conditions;
+pub use refusal::{Refusal, Result, invalid, unimplemented};
+pub use ticket::{SearchObject, Ticket};

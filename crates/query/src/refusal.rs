@@ -1,0 +1,81 @@
+//! Why a request is not answered: a class, a stable code, and a text with the value that was wrong and what to do.
+
+use longbow_engine::{Class, Error};
+
+/// A refused request, in the words that every front end uses.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{code}: {text}")]
+pub struct Refusal {
+    /// What the caller may do about it.
+    pub class: Class,
+    /// A stable name; programs may match on it.
+    pub code: &'static str,
+    /// One line for people.
+    pub text: String,
+}
+
+/// Result of a request.
+pub type Result<T> = std::result::Result<T, Refusal>;
+
+impl Refusal {
+    /// A refusal. What the caller sent stands in the text, and the text ends up in terminals and logs: it becomes one
+    /// line without control characters.
+    pub fn new(class: Class, code: &'static str, text: &str) -> Refusal {
+        let mut line = String::with_capacity(text.len());
+        for character in text.trim_end().chars() {
+            match character {
+                '\n' | '\r' | '\t' => line.push(' '),
+                other if other.is_control() => line.extend(other.escape_debug()),
+                other => line.push(other),
+            }
+        }
+        Refusal {
+            class,
+            code,
+            text: line,
+        }
+    }
+}
+
+impl From<&Error> for Refusal {
+    fn from(error: &Error) -> Refusal {
+        match error {
+            Error::Log(log) if log.is_no_space() => {
+                let text = format!("{log}; free space on the disk");
+                Refusal::new(Class::ResourceExhausted, "disk_space", &text)
+            }
+            error => Refusal::new(error.class(), error.code(), &error.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal::from(&error)
+    }
+}
+
+/// The request is wrong.
+pub fn invalid(code: &'static str, text: &str) -> Refusal {
+    Refusal::new(Class::InvalidArgument, code, text)
+}
+
+/// The request asks for what this version does not have.
+pub fn unimplemented(what: &str) -> Refusal {
+    let text = format!("{what} is not in this version of Longbow; leave it out of the request");
+    Refusal::new(Class::Unimplemented, "unimplemented", &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_one_line_without_control_characters() {
+        let refused = invalid("bad_name", "'a\nb\x1b[31m' is € no name; use another\n\n");
+        assert_eq!(
+            refused.to_string(),
+            r"bad_name: 'a b\u{1b}[31m' is € no name; use another"
+        );
+    }
+}

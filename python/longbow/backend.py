@@ -1,0 +1,49 @@
+"""What carries out the calls of a client: a server, or an engine in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable, Protocol
+
+import pyarrow as pa
+
+from .results import DatasetInfo, InsertResult
+from .stream import BatchStream
+
+
+class Backend(Protocol):
+    """The calls, their arguments read and named, their answers of one kind."""
+
+    def call(self, name: str, body: Any = None) -> Any:
+        """Carries out an action; what it answers, or None."""
+
+    def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
+        """Nearest neighbours of one vector or several, or of a text."""
+
+    def nearest(
+        self, dataset: str, vectors: Any, k: int, options: Mapping[str, Any]
+    ) -> tuple[Any, Any]:
+        """Ids and distances as numpy arrays, k places to a query."""
+
+    def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> BatchStream:
+        """Nearest neighbours of many vectors, as they are found."""
+
+    def rows(self, ticket: Mapping[str, Any]) -> BatchStream:
+        """Rows of a dataset."""
+
+    def put(
+        self,
+        dataset: str,
+        batches: Iterator[pa.RecordBatch],
+        *,
+        durable: bool,
+        routing_key: str | None,
+        report: Callable[[int, int, bool], None],
+    ) -> InsertResult:
+        """Inserts batches; returns when all are acknowledged."""
+
+    def datasets(self) -> list[DatasetInfo]:
+        """What there is."""
+
+    def dataset(self, name: str) -> DatasetInfo:
+        """One of them."""

@@ -1,0 +1,156 @@
+"""The calls of a client, carried out by an engine in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+
+import pyarrow as pa
+
+from . import vectors
+from .errors import Internal, InvalidArgument
+from .requests import without_none
+from .results import DatasetInfo, InsertResult
+from .session import decode, encode
+from .stream import BatchStream
+
+if TYPE_CHECKING:
+    from ._engine import Engine, Rows
+
+#: Queries that are answered at once: enough for all cores, few enough that the
+#: first answers come soon.
+JOIN_QUERIES = 1024
+
+
+class Local:
+    """An engine; see :class:`longbow.backend.Backend`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+
+    def call(self, name: str, body: Any = None) -> Any:
+        told = self.engine.call(name, b"" if body is None else encode(body))
+        return decode(told, f"the result of {name}") if told else None
+
+    def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
+        search = encode({"dataset": dataset, **without_none(options)})
+        if vector is None and options.get("text_query") is None:
+            raise InvalidArgument("missing_query", "a search needs a vector or a text_query")
+        queries = None if vector is None else vectors.floats(vector)
+        return pa.Table.from_batches([self.engine.search(search, queries, None)])
+
+    def nearest(
+        self, dataset: str, given: Any, k: int, options: Mapping[str, Any]
+    ) -> tuple[Any, Any]:
+        import numpy
+
+        queries = vectors.floats(given)
+        ids, kind, distances = self.engine.nearest(
+            dataset, queries, k, options["ef"], bool(options["exact"]), options["column"]
+        )
+        if kind == "text":
+            ids = numpy.array(ids, object)
+        else:
+            ids = numpy.frombuffer(ids, kind)
+        distances = numpy.frombuffer(distances, numpy.float32)
+        if queries.ndim == 1:
+            return ids, distances
+        return ids.reshape(-1, k), distances.reshape(-1, k)
+
+    def join(self, dataset: str, given: Any, k: int, ef: int | None) -> BatchStream:
+        search = encode({"dataset": dataset, "k": k, **({} if ef is None else {"ef": ef})})
+        blocks: Iterator[Any] = iter([given]) if vectors.is_many(given) else iter(given)
+        return BatchStream(_Reader(self._answers(search, blocks)))
+
+    def _answers(self, search: bytes, blocks: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        first = 0
+        for block in blocks:
+            # A block of one vector is a block of several all the same.
+            queries = vectors.floats(vectors.matrix(block))
+            for start in range(0, len(queries), JOIN_QUERIES):
+                part = queries[start : start + JOIN_QUERIES]
+                yield self.engine.search(search, part, first + start)
+            first += len(queries)
+        if first == 0:
+            raise InvalidArgument("missing_query", "no vectors to search for")
+
+    def rows(self, ticket: Mapping[str, Any]) -> BatchStream:
+        rows = self.engine.scan(encode(ticket))
+        return BatchStream(_Reader(_each(rows), rows.schema))
+
+    def put(
+        self,
+        dataset: str,
+        batches: Iterator[pa.RecordBatch],
+        *,
+        durable: bool,
+        routing_key: str | None,
+        report: Callable[[int, int, bool], None],
+    ) -> InsertResult:
+        head = next(batches, None)
+        if head is None:
+            raise InvalidArgument("no_data", "nothing to insert: no rows and no schema")
+        start = time.monotonic()
+        rows = sent = 0
+        put = self.engine.put(dataset, head.schema, durable)
+        batch: pa.RecordBatch | None = head
+        try:
+            while batch is not None:
+                if batch.num_rows:
+                    put.write(batch)
+                    rows, sent = rows + batch.num_rows, sent + batch.nbytes
+                    report(rows, sent, False)
+                batch = next(batches, None)
+        except BaseException:
+            # The rows before the fault are the dataset's.
+            put.abandon()
+            raise
+        told, count, offset, is_durable, slow_downs = put.finish()
+        if told != rows:
+            raise Internal("short_acknowledgement", f"{rows} rows sent, {told} acknowledged")
+        report(rows, sent, True)
+        seconds = time.monotonic() - start
+        return InsertResult(
+            dataset, told, count, sent, offset, is_durable, 1, True, slow_downs, seconds
+        )
+
+    def datasets(self) -> list[DatasetInfo]:
+        return [DatasetInfo(*told) for told in self.engine.datasets()]
+
+    def dataset(self, name: str) -> DatasetInfo:
+        return DatasetInfo(*self.engine.dataset(name))
+
+
+class _Chunk(NamedTuple):
+    data: pa.RecordBatch
+
+
+class _Reader:
+    """Batches, read as Flight's reader is."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema | None = None) -> None:
+        self._batches, self._schema = batches, schema
+        self._head: pa.RecordBatch | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        if self._schema is None:
+            self._head = next(self._batches)
+            self._schema = self._head.schema
+        return self._schema
+
+    def read_chunk(self) -> _Chunk:
+        batch, self._head = self._head, None
+        if batch is None:
+            batch = next(self._batches)
+            self._schema = self._schema or batch.schema
+        return _Chunk(batch)
+
+    def cancel(self) -> None:
+        self._batches = iter(())
+
+
+def _each(rows: Rows) -> Iterator[pa.RecordBatch]:
+    while (batch := rows.next_batch()) is not None:
+        yield batch

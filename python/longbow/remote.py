@@ -1,0 +1,85 @@
+"""The calls of a client, sent to a server by Arrow Flight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Callable
+
+import pyarrow as pa
+import pyarrow.flight as flight
+
+from . import arrays, vectors
+from .errors import translated
+from .join import Join, query_batches
+from .put import put
+from .requests import search_ticket, without_none
+from .results import DatasetInfo, InsertResult
+from .session import Session, decode
+from .stream import BatchStream
+
+#: Actions that work on data; the others are asked of the meta server.
+_ON_DATA = frozenset(["VectorSearchByID", "delete", "delete-dataset"])
+#: Actions that answer a word rather than JSON.
+_WORDS = frozenset(["delete", "delete-dataset"])
+
+
+class Remote:
+    """A server; see :class:`longbow.backend.Backend`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def call(self, name: str, body: Any = None) -> Any:
+        server = self._session.data if name in _ON_DATA else self._session.meta
+        told = self._session.action(server, name, body)
+        return None if name in _WORDS else decode(told, f"the result of {name}")
+
+    def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
+        return BatchStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
+
+    def nearest(
+        self, dataset: str, given: Any, k: int, options: Mapping[str, Any]
+    ) -> tuple[Any, Any]:
+        if not vectors.is_many(given):
+            return arrays.columns(self.search(dataset, given, {"k": k, **options}))
+        queries = vectors.matrix(given)
+        if set(without_none(options)) <= {"ef"}:
+            found = self.join(dataset, queries, k, options.get("ef")).read_all()
+        else:
+            found = self.search(dataset, queries, {"k": k, **options})
+        return arrays.places(found, len(queries), k)
+
+    def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> BatchStream:
+        return Join(self._session, query_batches(dataset, vectors, k, ef))
+
+    def rows(self, ticket: Mapping[str, Any]) -> BatchStream:
+        return BatchStream(self._session.get(ticket, unbounded=True))
+
+    def put(
+        self,
+        dataset: str,
+        batches: Iterator[pa.RecordBatch],
+        *,
+        durable: bool,
+        routing_key: str | None,
+        report: Callable[[int, int, bool], None],
+    ) -> InsertResult:
+        headers = {} if routing_key is None else {"x-longbow-key": routing_key}
+        if durable:
+            headers["x-longbow-durable"] = "true"
+        return put(self._session, dataset, batches, headers, report)
+
+    def datasets(self) -> list[DatasetInfo]:
+        with translated():
+            listed = self._session.meta.list_flights(b"", self._session.options())
+            return [_info(told) for told in listed]
+
+    def dataset(self, name: str) -> DatasetInfo:
+        descriptor = flight.FlightDescriptor.for_path(name)
+        with translated():
+            return _info(self._session.meta.get_flight_info(descriptor, self._session.options()))
+
+
+def _info(told: flight.FlightInfo) -> DatasetInfo:
+    path = told.descriptor.path or [b""]
+    return DatasetInfo(path[0].decode(), told.schema, told.total_records, told.total_bytes)

@@ -1,0 +1,68 @@
+"""Answers as numpy arrays are those of the table."""
+
+import numpy as np
+import pytest
+
+import longbow
+
+MATRIX = np.random.default_rng(17).normal(size=(300, 8)).astype("f4")
+
+
+@pytest.fixture(scope="module")
+def points(client) -> str:
+    client.insert("numpy_points", MATRIX)
+    return "numpy_points"
+
+
+@pytest.mark.parametrize("exact", [None, True])
+def test_the_arrays_hold_what_the_table_holds(client, points, exact) -> None:
+    table = client.search(points, MATRIX[3], k=5, ef=100, exact=exact)
+    ids, distances = client.search_numpy(points, MATRIX[3], k=5, ef=100, exact=exact)
+    assert (ids.dtype, distances.dtype) == ("int64", "float32")
+    assert ids.tolist() == table["id"].to_pylist()
+    assert distances.tolist() == table["distance"].to_pylist()
+
+
+def test_several_queries_give_a_row_each(client, points) -> None:
+    ids, distances = client.search_numpy(points, MATRIX, k=3, column="vector")
+    assert ids.shape == distances.shape == (300, 3)
+    assert ids[:, 0].tolist() == list(range(300))
+    again, _ = client.search_numpy(points, MATRIX, k=3)
+    np.testing.assert_array_equal(ids, again)
+    one, _ = client.search_numpy(points, MATRIX[:1], k=3)
+    assert one.shape == (1, 3)
+
+
+KINDS = [
+    ([7, 8], "int64", -1),
+    (np.array([7, 2**63 + 1], "u8"), "uint64", 2**64 - 1),
+    (np.array([7, 8], "u1"), "int64", -1),
+    (["a", "b"], "object", None),
+]
+
+
+@pytest.mark.parametrize("ids, kind, nothing", KINDS)
+def test_places_without_a_row_are_told(client, dataset, ids, kind, nothing) -> None:
+    client.insert(dataset, MATRIX[:2], ids=ids)
+    found, distances = client.search_numpy(dataset, MATRIX[:2], k=3)
+    assert found.dtype == kind
+    first, second = np.asarray(ids).tolist()
+    assert found.tolist() == [[first, second, nothing], [second, first, nothing]]
+    assert np.isinf(distances[:, 2]).all() and np.isfinite(distances[:, :2]).all()
+    alone, distances = client.search_numpy(dataset, MATRIX[0], k=3)
+    assert alone.tolist() == [first, second] and len(distances) == 2
+
+
+def test_what_is_wrong_is_refused(client, points) -> None:
+    for vectors, k, code in [
+        (MATRIX[0, :3], 1, "dimension_mismatch"),
+        (MATRIX[:, :3], 1, "dimension_mismatch"),
+        (MATRIX[0], 0, "bad_k"),
+        (MATRIX[0], -1, "bad_k"),
+        (np.full(8, np.nan, "f4"), 1, "not_finite"),
+    ]:
+        with pytest.raises(longbow.InvalidArgument) as caught:
+            client.search_numpy(points, vectors, k)
+        assert caught.value.code == code
+    with pytest.raises(longbow.NotFound):
+        client.search_numpy("nowhere", MATRIX[0])
