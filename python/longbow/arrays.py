@@ -26,7 +26,7 @@ def places(reply: pa.Table, queries: int, k: int) -> tuple[Any, Any]:
     # Rows come query by query: a row's place is its distance from the first of its query.
     rank = numpy.arange(len(of)) - numpy.searchsorted(of, of, side="left")
     all_ids = numpy.full((queries, k), _NOTHING[str(ids.dtype)], ids.dtype)
-    all_distances = numpy.full((queries, k), numpy.inf, numpy.float32)
+    all_distances: Any = numpy.full((queries, k), numpy.inf, numpy.float32)
     all_ids[of, rank], all_distances[of, rank] = ids, distances
     return all_ids, all_distances
 

@@ -47,7 +47,7 @@ class Local:
 
         queries = vectors.floats(given)
         ids, kind, distances = self.engine.nearest(
-            dataset, queries, k, options["ef"], bool(options["exact"]), options["column"]
+            dataset, queries, (k, options["ef"], bool(options["exact"]), options["column"])
         )
         if kind == "text":
             ids = numpy.array(ids, object)

@@ -1,4 +1,4 @@
-"""What only the engine in this process has: a folder that it holds, no wire, and numpy straight in and out."""
+"""What only the engine in this process has: a folder that it holds, no wire, numpy in and out."""
 
 import subprocess
 import sys

@@ -64,5 +64,8 @@ def test_what_is_wrong_is_refused(client, points) -> None:
         with pytest.raises(longbow.InvalidArgument) as caught:
             client.search_numpy(points, vectors, k)
         assert caught.value.code == code
+    for ef in (0, -1):
+        with pytest.raises(longbow.InvalidArgument, match="bad_value.*ef"):
+            client.search_numpy(points, MATRIX[0], ef=ef)
     with pytest.raises(longbow.NotFound):
         client.search_numpy("nowhere", MATRIX[0])

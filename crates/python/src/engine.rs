@@ -19,6 +19,9 @@ use crate::put::Put;
 use crate::queries::Queries;
 use crate::rows::Rows;
 
+/// What a lean search asks for: k, ef, whether to scan, and the column.
+type Asked = (i64, Option<i64>, bool, Option<String>);
+
 /// Name, schema, rows and bytes of a dataset.
 type Info = (String, PyArrowType<Schema>, u64, u64);
 
@@ -119,30 +122,19 @@ impl Engine {
         py: Python<'py>,
         dataset: &str,
         queries: &Bound<'py, PyAny>,
-        k: i64,
-        ef: Option<usize>,
-        exact: bool,
-        column: Option<String>,
+        asked: Asked,
     ) -> PyResult<Nearest<'py>> {
         let queries = Queries::read(queries)?;
         let many = queries.many.then_some(queries.vectors.len());
         if many == Some(0) {
             return Err(invalid("missing_query", "no vectors to search for"));
         }
+        let mut request = lean(asked).map_err(raised)?;
+        request.vectors = queries.vectors;
+        request.first_query = many.map(|_| 0);
         let found = self.working(py, |inner| {
-            let bad_k = longbow_engine::Error::BadK {
-                got: k,
-                max: longbow_engine::MAX_K,
-            };
-            let k = usize::try_from(k).map_err(|_| bad_k)?;
-            let mut request = SearchRequest::nearest(Vec::new(), k);
-            request.vectors = queries.vectors;
-            request.ef = ef;
-            request.exact = exact;
-            request.column = column;
-            request.first_query = queries.many.then_some(0);
             let reply = inner.search(dataset, &request)?.batch;
-            Ok(Table::new(&reply, k, many).map_err(longbow_engine::Error::from)?)
+            Ok(Table::new(&reply, request.k, many).map_err(longbow_engine::Error::from)?)
         })?;
         found.into_python(py)
     }
@@ -189,6 +181,19 @@ impl Engine {
         let inner = self.inner()?;
         Ok(info(inner.dataset(name).map_err(of)?.as_ref()))
     }
+}
+
+/// The request of a lean search, still without its queries.
+fn lean((k, ef, exact, column): Asked) -> longbow_query::Result<SearchRequest> {
+    let max = longbow_engine::MAX_K;
+    let bad_k = |_| longbow_engine::Error::BadK { got: k, max };
+    let bad_ef = |_| longbow_query::invalid("bad_value", "ef is negative; expected 1 to 65536");
+    Ok(SearchRequest {
+        ef: ef.map(usize::try_from).transpose().map_err(bad_ef)?,
+        exact,
+        column,
+        ..SearchRequest::nearest(Vec::new(), usize::try_from(k).map_err(bad_k)?)
+    })
 }
 
 fn info(dataset: &Dataset) -> Info {

@@ -21,7 +21,7 @@
 //! put = engine.put("words", batch.schema, False)
 //! put.write(batch)
 //! put.finish()
-//! ids, kind, distances = engine.nearest("words", query, 10, None, None)
+//! ids, kind, distances = engine.nearest("words", query, (10, None, False, None))
 //! ```
 #![forbid(unsafe_code)]
 

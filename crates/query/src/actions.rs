@@ -203,3 +203,119 @@ fn delete_namespace(engine: &Engine, named: Named) -> Result<Value> {
     };
     Ok(json!({"status": "deleted"}))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::types::Float32Type;
+    use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch};
+    use longbow_disk::MemoryDisk;
+    use longbow_engine::{Class, Options};
+
+    use super::*;
+
+    /// An engine in memory with a dataset of three rows, `[0, 0]`, `[1, 0]` and `[2, 0]`.
+    fn engine() -> Engine {
+        let engine = Engine::open(Arc::new(MemoryDisk::new()), Options::new("/data"));
+        let engine = engine.expect("an engine");
+        let rows = (0..3u8).map(|n| Some([Some(f32::from(n)), Some(0.0)]));
+        let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(rows, 2);
+        let ids = Int64Array::from(vec![0, 1, 2]);
+        let columns = [
+            ("id", Arc::new(ids) as _),
+            ("vector", Arc::new(vectors) as _),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        let mut put = engine.put("words", &batch.schema()).expect("a put");
+        let pending = put.record_batch(&batch).expect("taken");
+        pending.wait().expect("acknowledged");
+        engine
+    }
+
+    fn told(engine: &Engine, name: &str, body: &str) -> Value {
+        match run(engine, name, body.as_bytes()).expect("an answer") {
+            Answer::Json(value) => value,
+            Answer::Deleted => panic!("{name} deleted something"),
+        }
+    }
+
+    fn code_of(engine: &Engine, name: &str, body: &str) -> &'static str {
+        let refused = run(engine, name, body.as_bytes());
+        refused.expect_err("the action is wrong").code
+    }
+
+    #[test]
+    fn the_neighbours_of_a_row_begin_with_it() {
+        let body = r#"{"dataset":"words","id":1,"k":2}"#;
+        let found = told(&engine(), "VectorSearchByID", body);
+        assert_eq!(found["ids"][0], 1);
+        assert_eq!(found["scores"][0], 1.0);
+    }
+
+    #[test]
+    fn rows_are_deleted_by_id_and_by_filter() {
+        let engine = engine();
+        let rows = |engine: &Engine| {
+            told(engine, "check_readiness", r#"{"dataset":"words"}"#)["rows"].clone()
+        };
+        let by_id = r#"{"dataset":"words","id":1}"#;
+        assert_eq!(
+            run(&engine, "delete", by_id.as_bytes()),
+            Ok(Answer::Deleted)
+        );
+        assert_eq!(rows(&engine), 2);
+        let by_filter = r#"{"dataset":"words","filters":[{"field":"id","op":">","value":1}]}"#;
+        assert_eq!(
+            run(&engine, "delete", by_filter.as_bytes()),
+            Ok(Answer::Deleted)
+        );
+        assert_eq!(rows(&engine), 1);
+        assert_eq!(code_of(&engine, "delete", by_id), "id_not_found");
+        assert_eq!(
+            code_of(&engine, "delete", r#"{"dataset":"words"}"#),
+            "bad_delete"
+        );
+    }
+
+    #[test]
+    fn namespaces_and_datasets_come_and_go() {
+        let engine = engine();
+        told(&engine, "CreateNamespace", r#"{"name":"team"}"#);
+        assert_eq!(
+            told(&engine, "GetNamespaceDatasetCount", r#"{"name":"team"}"#)["count"],
+            0
+        );
+        let names = told(&engine, "ListNamespaces", "")["namespaces"].clone();
+        assert!(names.as_array().expect("a list").contains(&json!("team")));
+        told(&engine, "DeleteNamespace", r#"{"name":"team"}"#);
+        assert_eq!(
+            code_of(&engine, "DeleteNamespace", r#"{"name":"team"}"#),
+            "namespace_not_found"
+        );
+        let dataset = r#"{"dataset":"words"}"#;
+        assert!(told(&engine, "ForceSnapshot", dataset)["snapshot"].is_u64());
+        assert_eq!(
+            run(&engine, "delete-dataset", dataset.as_bytes()),
+            Ok(Answer::Deleted)
+        );
+        assert_eq!(
+            told(&engine, "check_readiness", dataset)["status"],
+            "NOT_FOUND"
+        );
+    }
+
+    #[test]
+    fn what_is_no_action_of_an_engine_is_refused() {
+        let refused = run(&engine(), "MeshStatus", b"").expect_err("a server's");
+        assert_eq!(
+            (refused.class, refused.code),
+            (Class::Unimplemented, "unknown_action")
+        );
+        assert_eq!(
+            code_of(&engine(), "CreateNamespace", r#"{"nmae":"x"}"#),
+            "unknown_key"
+        );
+        assert_eq!(code_of(&engine(), "CreateNamespace", "{}"), "missing_key");
+    }
+}

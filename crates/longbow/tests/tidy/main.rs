@@ -21,7 +21,7 @@ const RULES: [fn(&Tree) -> Vec<String>; 12] = [
     pages::every_crate_begins_with_a_page,
     pages::links_lead_somewhere,
     rooms::only_disk_opens_files,
-    rooms::only_server_speaks_network,
+    rooms::each_outside_has_its_room,
     rooms::unsafe_has_its_rooms_and_reasons,
     words::nothing_is_left_for_later,
     words::lines_are_clean,

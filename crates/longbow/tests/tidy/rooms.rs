@@ -69,18 +69,24 @@ fn in_path(code: &str, at: usize) -> bool {
         || before.ends_with("use")
 }
 
-/// Only the room `server` names the network's protocols.
-pub fn only_server_speaks_network(tree: &Tree) -> Vec<String> {
+/// What only one room may name: the room, and the words.
+const ONLY: [(&str, &[&str]); 2] = [
+    ("server", &["arrow_flight", "axum", "tonic"]),
+    ("python", &["arrow_pyarrow", "pyo3"]),
+];
+
+/// Only the room `server` names the network's protocols, and only the room `python` names Python.
+pub fn each_outside_has_its_room(tree: &Tree) -> Vec<String> {
     let mut complaints = Vec::new();
-    for (file, code) in product_code(tree).filter(|(file, _)| file.room() != Some("server")) {
-        for (at, word) in
-            rust::words(&code).filter(|(_, word)| ["arrow_flight", "axum", "tonic"].contains(word))
-        {
-            complaints.push(format!(
-                "{}:{}: `{word}` outside of server",
-                file.path,
-                rust::line(&code, at)
-            ));
+    for (file, code) in product_code(tree) {
+        for (room, names) in ONLY.iter().filter(|(room, _)| file.room() != Some(room)) {
+            for (at, word) in rust::words(&code).filter(|(_, word)| names.contains(word)) {
+                complaints.push(format!(
+                    "{}:{}: `{word}` outside of {room}",
+                    file.path,
+                    rust::line(&code, at)
+                ));
+            }
         }
     }
     complaints
@@ -156,15 +162,20 @@ fn files_opened_outside_of_disk_are_found() {
 }
 
 #[test]
-fn the_network_outside_of_server_is_found() {
-    let bad = "use tonic::Status;\n// axum\n";
+fn the_network_and_python_outside_of_their_rooms_are_found() {
+    let (network, python) = ("use tonic::Status;\n// axum\n", "use pyo3::prelude::*;\n");
     let tree = Tree::sample(&[
-        ("crates/engine/src/a.rs", bad),
-        ("crates/server/src/a.rs", bad),
+        ("crates/engine/src/a.rs", network),
+        ("crates/server/src/a.rs", network),
+        ("crates/python/src/a.rs", python),
+        ("crates/server/src/b.rs", python),
     ]);
     assert_eq!(
-        only_server_speaks_network(&tree),
-        ["crates/engine/src/a.rs:1: `tonic` outside of server"]
+        each_outside_has_its_room(&tree),
+        [
+            "crates/engine/src/a.rs:1: `tonic` outside of server",
+            "crates/server/src/b.rs:1: `pyo3` outside of python"
+        ]
     );
 }
 
