@@ -1,0 +1,229 @@
+"""Longbow beside the databases that a user would pick instead, in their own processes, on the same rows, in one run.
+
+Each is built alone, one after the other. Then, in each round, each of them makes a pass over the queries at each breadth of its
+search, one query a call from one thread, and all in one call where there is such a call; each round begins with another
+system. At last, each one's rows are replaced and deleted, with passes right after. What cannot be had is `not measured`, and
+why. Exit code 1 if Longbow itself, or a set, was not measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path += [str(HERE), str(HERE.parent), str(HERE.parent / "ann")]
+
+import data
+import database_report
+import environments
+import machine
+import paths
+import peers
+import stages
+from database_process import NotMeasured, Process
+from database_report import Measured
+
+DEFAULT_SETS = "fashion-mnist,wordnet-minilm"
+#: Of one pass; a slow database makes fewer queries.
+PASS_SECONDS = 2.0
+#: No more effort than finds this.
+ENOUGH = 0.995
+BUILD_TIMEOUT, PASS_TIMEOUT = 3_600.0, 300.0
+
+
+class Running:
+    """A peer's process, while it answers, and what it said."""
+
+    def __init__(self, peer: peers.Peer, command: list[str], work: Path, binary: Path) -> None:
+        self.peer, self.work = peer, work
+        self.measured = Measured(peer.name)
+        self._command = [*command, str(work)]
+        self._environment = {"LONGBOW_BIN": str(binary)}
+        self._process: Process | None = None
+
+    def ask(self, do: str, seconds: float = PASS_TIMEOUT, **request: Any) -> dict[str, Any]:
+        """Asks its process, which is started if there is none."""
+        if self._process is None:
+            log = self.work.parent / f"{self.peer.name}.log"
+            self._process = Process(self._command, log, self._environment)
+        return self._process.ask(do, seconds, **request)
+
+    def stop(self) -> None:
+        """Ends the process; another question starts a new one."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def attempt(self, work: Callable[[Running], None]) -> None:
+        """Does a part of the measuring, unless an earlier one failed."""
+        if self.measured.not_measured is None:
+            try:
+                work(self)
+            except NotMeasured as why:
+                self.measured.not_measured = str(why)
+                self.stop()
+
+
+def build(running: Running) -> None:
+    """All rows in, and indexed."""
+    print(f"  building {running.peer.name} ...", file=sys.stderr, flush=True)
+    running.measured.built = running.ask("build", BUILD_TIMEOUT)
+
+
+def one_round(running: Running) -> None:
+    """A pass at each breadth, up to where enough is found."""
+    points = []
+    for effort in running.measured.built["sweep"]:
+        point = running.ask("pass", effort=effort, within=PASS_SECONDS)
+        point["qps_many"] = running.ask("many", effort=effort)["qps_many"]
+        points.append(point)
+        if point["recall"] >= ENOUGH:
+            break
+    running.measured.rounds.append(points)
+
+
+def around(points: list[dict[str, Any]]) -> list[int]:
+    """The breadths around the recalls that are told, and one more, as changes may cost recall."""
+    efforts = [point["effort"] for point in points]
+    wanted: set[int] = set()
+    for recall in database_report.RECALLS:
+        above = [at for at, point in enumerate(points) if point["recall"] >= recall]
+        at = above[0] if above else len(points) - 1
+        wanted.update(range(max(0, at - 1), min(len(points), at + 2)))
+    return [efforts[at] for at in sorted(wanted)]
+
+
+def update(running: Running) -> None:
+    """Replaces a tenth, deletes a tenth, and searches right before and right after each."""
+    print(f"  changing {running.peer.name} ...", file=sys.stderr, flush=True)
+    efforts = around(running.measured.rounds[0])
+    changes = running.measured.changes
+
+    def passes() -> list[dict[str, Any]]:
+        return [running.ask("pass", effort=effort, within=PASS_SECONDS) for effort in efforts]
+
+    changes["before"] = passes()
+    changes |= running.ask("replace", BUILD_TIMEOUT)
+    changes["replaced"] = passes()
+    changes |= running.ask("delete", BUILD_TIMEOUT)
+    changes["deleted"] = passes()
+
+
+def memory(running: Running) -> None:
+    """What a fresh process takes that opens it; what the old one wrote, it wrote by then."""
+    running.measured.memory = running.ask("close")
+    running.stop()
+    running.measured.memory |= running.ask("reopen")
+    running.stop()
+
+
+def measure(wanted: list[Running], rounds: int) -> list[Measured]:
+    """Builds all, alternates their passes, changes each."""
+    for running in wanted:
+        running.attempt(build)
+    for number in range(rounds):
+        print(f"  round {number + 1} of {rounds} ...", file=sys.stderr, flush=True)
+        first = number % len(wanted)
+        for running in wanted[first:] + wanted[:first]:
+            running.attempt(one_round)
+    for running in wanted:
+        running.attempt(update)
+        running.attempt(memory)
+    return [running.measured for running in wanted]
+
+
+def start(peer: peers.Peer, folder: Path, metric: str, args: argparse.Namespace, works: Path) -> Running:
+    """A peer that is about to run; one whose environment cannot be made is not measured."""
+    why = None
+    try:
+        python = environments.ensure(peer.environment, args.cache) if peer.environment else sys.executable
+    except environments.NotInstalled as error:
+        python, why = sys.executable, str(error)
+    command = [str(python), str(HERE / "database_child.py"), peer.name, str(folder), metric]
+    (works / peer.name).mkdir()
+    running = Running(peer, command, works / peer.name, args.binary)
+    running.measured.not_measured = why
+    return running
+
+
+def one_set(wanted: data.DataSet, args: argparse.Namespace) -> dict[str, Any]:
+    """The report of one set."""
+    print(wanted.name, file=sys.stderr, flush=True)
+    try:
+        folder = data.ensure(wanted, args.cache)
+        if args.rows is not None:
+            folder = data.ensure(data.beginning(wanted, folder, args.rows), args.cache)
+    except data.NoData as why:
+        return {"name": wanted.name, "not_measured": f"{why}; `make bench-ann` makes it", "systems": []}
+    stages.ensure(folder, wanted.metric)
+    about = json.loads((folder / "about.json").read_text())
+    with ExitStack() as stack:
+        works = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="databases-", dir=args.dir)))
+        running = []
+        for name in args.only:
+            running.append(start(peers.by_name(name), folder, wanted.metric, args, works))
+            stack.callback(running[-1].stop)
+        found = measure(running, args.rounds)
+    return {**about, **database_report.of_set(found)}
+
+
+def arguments(argv: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    names = [peer.name for peer in peers.ALL]
+    parser = argparse.ArgumentParser(prog="run.py", description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=_positive, default=3, help="default %(default)s")
+    parser.add_argument("--rows", type=_positive, help="only so many of each set; default all")
+    parser.add_argument(
+        "--sets", type=data.by_names, default=data.by_names(DEFAULT_SETS), metavar="A,B", help=DEFAULT_SETS
+    )
+    parser.add_argument(
+        "--only", type=partial(_names, names), default=names, metavar="A,B", help=", ".join(names)
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="writes the report, every round in it")
+    parser.add_argument("--binary", type=Path, default=paths.BINARY, help="default %(default)s")
+    parser.add_argument("--dir", type=Path, help="where the databases lie meanwhile: on a real disk, not tmpfs")
+    parser.add_argument(
+        "--cache", type=Path, default=data.CACHE, help="where sets and environments are kept; %(default)s"
+    )
+    return parser.parse_args(argv)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return int(text)
+
+
+def _names(known: list[str], text: str) -> list[str]:
+    found = text.split(",")
+    if unknown := [name for name in found if name not in known]:
+        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measures, prints, writes."""
+    args = arguments(argv)
+    # Ending this must end the children too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    report: dict[str, Any] = {
+        "machine": machine.describe(args.dir or Path(tempfile.gettempdir())),
+        "rounds": args.rounds,
+    }
+    report["sets"] = [one_set(wanted, args) for wanted in args.sets]
+    report["load_after"] = round(os.getloadavg()[0], 2)
+    print(database_report.render(report))
+    if args.json:
+        args.json.write_text(json.dumps(report, indent=1) + "\n")
+    ours = [row for found in report["sets"] for row in found["systems"] if row["system"] in peers.OURS]
+    return 1 if any("not_measured" in row for row in [*ours, *report["sets"]]) else 0
