@@ -21,7 +21,13 @@ class Backend(Protocol):
         """Nearest neighbours of one vector or several, or of a text."""
 
     def nearest(
-        self, dataset: str, vectors: Any, k: int, options: Mapping[str, Any]
+        self,
+        dataset: str,
+        vectors: Any,
+        k: int,
+        ef: int | None,
+        exact: bool | None,
+        column: str | None,
     ) -> tuple[Any, Any]:
         """Ids and distances as numpy arrays, k places to a query."""
 

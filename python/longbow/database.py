@@ -35,7 +35,11 @@ class Database(Writes, Reads, Admin, Closing):
         self._backend = Local(self._engine)
 
     def close(self) -> None:
-        """Writes and syncs what is left, and lets go of the folder."""
+        """Writes and syncs what is left, the indexes too, and lets go of the folder.
+
+        What was acknowledged needs no close to be kept; the indexes do, or are
+        built anew by whoever opens the folder next.
+        """
         self._engine.close()
 
     def __repr__(self) -> str:

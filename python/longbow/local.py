@@ -41,19 +41,20 @@ class Local:
         return pa.Table.from_batches([self.engine.search(search, queries, None)])
 
     def nearest(
-        self, dataset: str, given: Any, k: int, options: Mapping[str, Any]
+        self,
+        dataset: str,
+        given: Any,
+        k: int,
+        ef: int | None,
+        exact: bool | None,
+        column: str | None,
     ) -> tuple[Any, Any]:
         import numpy
 
         queries = vectors.floats(given)
-        ids, kind, distances = self.engine.nearest(
-            dataset, queries, (k, options["ef"], bool(options["exact"]), options["column"])
-        )
-        if kind == "text":
-            ids = numpy.array(ids, object)
-        else:
-            ids = numpy.frombuffer(ids, kind)
-        distances = numpy.frombuffer(distances, numpy.float32)
+        ids, kind, distances = self.engine.nearest(dataset, queries, (k, ef, bool(exact), column))
+        ids = numpy.array(ids, object) if kind == "text" else numpy.frombuffer(ids, kind)
+        distances = numpy.frombuffer(distances, "float32")
         if queries.ndim == 1:
             return ids, distances
         return ids.reshape(-1, k), distances.reshape(-1, k)

@@ -119,9 +119,7 @@ class Reads:
             >>> ids.tolist(), distances.shape
             (['b1', 'b2'], (2,))
         """
-        return self._backend.nearest(
-            dataset, vectors, k, {"column": column, "ef": ef, "exact": exact}
-        )
+        return self._backend.nearest(dataset, vectors, k, ef, exact, column)
 
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:
         """The ``k`` rows nearest to a row of the dataset, that row among them.

@@ -12,7 +12,7 @@ from . import arrays, vectors
 from .errors import translated
 from .join import Join, query_batches
 from .put import put
-from .requests import search_ticket, without_none
+from .requests import search_ticket
 from .results import DatasetInfo, InsertResult
 from .session import Session, decode
 from .stream import BatchStream
@@ -38,15 +38,22 @@ class Remote:
         return BatchStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
 
     def nearest(
-        self, dataset: str, given: Any, k: int, options: Mapping[str, Any]
+        self,
+        dataset: str,
+        given: Any,
+        k: int,
+        ef: int | None,
+        exact: bool | None,
+        column: str | None,
     ) -> tuple[Any, Any]:
+        options = {"k": k, "ef": ef, "exact": exact, "column": column}
         if not vectors.is_many(given):
-            return arrays.columns(self.search(dataset, given, {"k": k, **options}))
+            return arrays.columns(self.search(dataset, given, options))
         queries = vectors.matrix(given)
-        if set(without_none(options)) <= {"ef"}:
-            found = self.join(dataset, queries, k, options.get("ef")).read_all()
+        if exact is None and column is None:
+            found = self.join(dataset, queries, k, ef).read_all()
         else:
-            found = self.search(dataset, queries, {"k": k, **options})
+            found = self.search(dataset, queries, options)
         return arrays.places(found, len(queries), k)
 
     def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> BatchStream:

@@ -54,6 +54,18 @@ def test_a_closed_database_can_be_opened_again(tmp_path) -> None:
         assert database.search_numpy("d", MATRIX[7], k=1)[0].tolist() == [7]
 
 
+def test_a_closed_database_has_its_index_when_it_is_opened_again(tmp_path) -> None:
+    with longbow.open(tmp_path / "data") as database:
+        database.insert("d", MATRIX)
+        database.wait_until_indexed("d")
+    (manifest,) = (tmp_path / "data").glob("MANIFEST")
+    saved = manifest.read_bytes()
+    with longbow.open(tmp_path / "data") as database:
+        assert database.ready("d").index_len == 2000
+    # Nothing new, nothing written.
+    assert manifest.read_bytes() == saved
+
+
 def test_one_process_at_a_time_holds_a_folder(tmp_path) -> None:
     with longbow.open(tmp_path / "data"):
         with pytest.raises(longbow.FailedPrecondition, match="data_folder_locked"):

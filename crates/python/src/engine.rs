@@ -33,6 +33,8 @@ pub struct Engine {
     inner: RwLock<Option<Inner>>,
     /// Whether it is on a folder, rather than in memory.
     kept: bool,
+    /// The last entry of the log when it was opened, if a checkpoint then would have told nothing new.
+    saved: Option<u64>,
 }
 
 impl Engine {
@@ -66,17 +68,34 @@ impl Engine {
             None => Arc::new(MemoryDisk::new()),
         };
         let inner = py.detach(|| Inner::open(disk, options)).map_err(of)?;
+        let found = inner.recovered();
+        let datasets = inner.catalog().datasets();
+        let whole = found.replayed == 0
+            && found.rebuilt_graphs == 0
+            && datasets.iter().all(|dataset| dataset.unindexed() == 0);
         Ok(Engine {
+            saved: whole.then(|| inner.log_indices().0),
             inner: RwLock::new(Some(inner)),
             kept: path.is_some(),
         })
     }
 
-    /// Ends the engine's threads once everything is written and synced. Harmless to call twice.
+    /// Makes a checkpoint if there is something new, so that the next one to open the folder need not build the
+    /// indexes anew; then ends the engine's threads once everything is written and synced. Harmless to call twice.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             let mut slot = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-            slot.take().map_or(Ok(()), |inner| inner.close())
+            let Some(inner) = slot.take() else {
+                return Ok(());
+            };
+            let new = self.kept && self.saved != Some(inner.log_indices().0);
+            let saved = if new {
+                inner.checkpoint().map(|_| ())
+            } else {
+                Ok(())
+            };
+            // Also where that failed: the log has all that was acknowledged.
+            inner.close().and(saved)
         })
         .map_err(of)
     }
