@@ -18,6 +18,7 @@ from .longbow_engine import ACKNOWLEDGED, SETTINGS
 
 #: Queries in one message of a stream.
 STREAMED = 256
+NAMES = ("dataset", "k", "ef", "query_vector")
 
 
 class Wire(Database):
@@ -89,6 +90,11 @@ class Exchange(Wire):
     def open(self) -> None:
         super().open()
         self.stream: Any = None
+        self.effort(K)
+
+    def effort(self, breadth: int) -> None:
+        super().effort(breadth)
+        self.asked: dict[int, list[pa.Array]] = {}
 
     def search(self, query: np.ndarray) -> Any:
         writer, reader = self.stream or self._begin()
@@ -125,13 +131,12 @@ class Exchange(Wire):
             self.stream = None
 
     def _message(self, queries: np.ndarray) -> pa.RecordBatch:
-        count = len(queries)
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(queries.reshape(-1)), self.dim)
-        return pa.record_batch(
-            {
-                "dataset": pa.array(["rows"] * count),
-                "k": pa.array(np.full(count, K, np.int32)),
-                "ef": pa.array(np.full(count, self.breadth if hasattr(self, "breadth") else K, np.int32)),
-                "query_vector": vectors,
-            }
-        )
+        return pa.RecordBatch.from_arrays([*self._asked(len(queries)), vectors], names=NAMES)
+
+    def _asked(self, count: int) -> list[pa.Array]:
+        """The columns that are the same for all queries of a pass."""
+        if self.asked.get(count) is None:
+            numbers = [pa.array(np.full(count, number, np.int32)) for number in (K, self.breadth)]
+            self.asked[count] = [pa.array(["rows"] * count), *numbers]
+        return self.asked[count]
