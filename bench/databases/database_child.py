@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from importlib import metadata
@@ -168,18 +169,24 @@ def main() -> int:
     # Libraries print to standard output as they like; the answers keep it for themselves.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    # Ending this must end the servers that it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     name, data, metric, own = sys.argv[1:]
     child: Child | None = None
-    for line in sys.stdin:
-        request = json.loads(line)
-        do = request.pop("do")
-        try:
-            if child is None:
-                child = Child(peers.by_name(name).load(), Path(data), metric, Path(own))
-            answer = getattr(child, "one_pass" if do == "pass" else do)(**request)
-        except Exception as error:  # Whatever a library raises is why it was not measured.
-            answer = {"error": f"{type(error).__name__}: {error}"[:500]}
-        print(json.dumps(answer), file=answers, flush=True)
+    try:
+        for line in sys.stdin:
+            request = json.loads(line)
+            do = request.pop("do")
+            try:
+                if child is None:
+                    child = Child(peers.by_name(name).load(), Path(data), metric, Path(own))
+                answer = getattr(child, "one_pass" if do == "pass" else do)(**request)
+            except Exception as error:  # Whatever a library raises is why it was not measured.
+                answer = {"error": f"{type(error).__name__}: {error}"[:500]}
+            print(json.dumps(answer), file=answers, flush=True)
+    finally:
+        if child is not None:
+            child.database.end()
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,26 @@ def test_every_environment_has_an_exact_list() -> None:
         lines = (environments.HERE / "requirements" / f"{name}.txt").read_text().splitlines()
         packages = [line for line in lines if not line.startswith(("#", "-"))]
         assert packages and all(package.count("==") == 1 for package in packages)
+
+
+def test_a_child_that_is_left_alone_ends_its_server(small: Path, tmp_path: Path) -> None:
+    command = [sys.executable, str(HERE / "database_child.py"), "longbow-wire", str(small / "synth128")]
+    own = tmp_path / "own"
+    own.mkdir()
+    process = Process([*command, "euclidean", str(own)], tmp_path / "log", {"LONGBOW_BIN": str(paths.BINARY)})
+    process.ask("build", 60)
+    assert serving(own) == 1
+    process.stop()
+    assert serving(own) == 0
+
+
+def serving(own: Path) -> int:
+    """Processes that were started on a folder."""
+    found = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # It ended between the listing and now.
+            found += str(own / "data").encode() in (process / "cmdline").read_bytes()
+    return found
 
 
 def test_longbow_goes_through_all_of_it(small: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
@@ -29,6 +30,10 @@ class Local:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
+    @functools.cached_property
+    def _numpy(self) -> _Numpy:
+        return _Numpy()
+
     def call(self, name: str, body: Any = None) -> Any:
         told = self.engine.call(name, b"" if body is None else encode(body))
         return decode(told, f"the result of {name}") if told else None
@@ -49,12 +54,14 @@ class Local:
         exact: bool | None,
         column: str | None,
     ) -> tuple[Any, Any]:
-        import numpy
-
-        queries = vectors.floats(given)
-        ids, kind, distances = self.engine.nearest(dataset, queries, (k, ef, bool(exact), column))
-        ids = numpy.array(ids, object) if kind == "text" else numpy.frombuffer(ids, kind)
-        distances = numpy.frombuffer(distances, "float32")
+        numpy = self._numpy
+        if type(given) is numpy.array and given.dtype == numpy.float32 and given.ndim:
+            queries = given
+        else:
+            queries = vectors.floats(given)
+        told, kind, distances = self.engine.nearest(dataset, queries, (k, ef, bool(exact), column))
+        ids = numpy.ids(told, kind)
+        distances = numpy.read(distances, numpy.float32)
         if queries.ndim == 1:
             return ids, distances
         return ids.reshape(-1, k), distances.reshape(-1, k)
@@ -121,6 +128,24 @@ class Local:
 
     def dataset(self, name: str) -> DatasetInfo:
         return DatasetInfo(*self.engine.dataset(name))
+
+
+class _Numpy:
+    """What of numpy each search needs, looked up once: a search takes microseconds."""
+
+    def __init__(self) -> None:
+        import numpy
+
+        self.array, self.read = numpy.ndarray, numpy.frombuffer
+        self.float32 = numpy.dtype("float32")
+        self._kinds = {kind: numpy.dtype(kind) for kind in ("int64", "uint64")}
+        self._texts = numpy.array
+
+    def ids(self, told: Any, kind: str) -> Any:
+        """The ids that the engine told, as an array."""
+        if kind == "text":
+            return self._texts(told, object)
+        return self.read(told, self._kinds[kind])
 
 
 class _Chunk(NamedTuple):

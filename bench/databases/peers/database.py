@@ -66,6 +66,9 @@ class Database:
     def close(self) -> None:
         """Closes it; the folder stays."""
 
+    def end(self) -> None:
+        """Ends processes that it started, whatever state they are in."""
+
     def pids(self) -> list[int]:
         """The processes whose memory is its own."""
         return [os.getpid()]

@@ -28,6 +28,8 @@ class Wire(Database):
     settings = SETTINGS
     acknowledged = ACKNOWLEDGED
 
+    server: subprocess.Popen[str] | None = None
+
     def create(self, rows: int) -> None:
         self.open()
 
@@ -67,9 +69,14 @@ class Wire(Database):
     def close(self) -> None:
         self.client.close()
         self.flight.close()
-        self.server.terminate()
-        self.server.wait(60)
-        self.server.stdout.close()
+        self.end()
+
+    def end(self) -> None:
+        if self.server is not None:
+            self.server.terminate()
+            self.server.wait(60)
+            self.server.stdout.close()
+            self.server = None
 
     def pids(self) -> list[int]:
         return [self.server.pid]

@@ -38,6 +38,8 @@ class PgVector(Database):
     settings = "m=16, ef_construction=200, maintenance_work_mem=2GB, all else by default; COPY in binary, prepared search"
     acknowledged = "committed: its log is synced"
 
+    server: Any = None
+
     def create(self, rows: int) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._connect()
@@ -79,7 +81,12 @@ class PgVector(Database):
 
     def close(self) -> None:
         self.base.close()
-        self.server.cleanup()
+        self.end()
+
+    def end(self) -> None:
+        if self.server is not None:
+            self.server.cleanup()
+            self.server = None
 
     def pids(self) -> list[int]:
         """The server and its children."""
