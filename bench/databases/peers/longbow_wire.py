@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -111,10 +112,17 @@ class Exchange(Wire):
     def search_many(self, queries: np.ndarray) -> Any:
         self._end()
         writer, reader = self._begin()
-        for start in range(0, len(queries), STREAMED):
-            writer.write_batch(self._message(queries[start : start + STREAMED]))
-        writer.done_writing()
+
+        def write() -> None:
+            for start in range(0, len(queries), STREAMED):
+                writer.write_batch(self._message(queries[start : start + STREAMED]))
+            writer.done_writing()
+
+        # Written while answers are read: were they read at the end, both sides could come to wait for each other.
+        thread = threading.Thread(target=write)
+        thread.start()
         ids = reader.read_all()["id"].to_numpy()
+        thread.join()
         writer.close()
         self.stream = None
         return ids.reshape(len(queries), K)
