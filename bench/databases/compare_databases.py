@@ -1,9 +1,9 @@
 """Longbow beside the databases that a user would pick instead, in their own processes, on the same rows, in one run.
 
-Each is built alone, one after the other. Then, in each round, each of them makes a pass over the queries at each breadth of its
-search, one query a call from one thread, and all in one call where there is such a call; each round begins with another
-system. At last, each one's rows are replaced and deleted, with passes right after. What cannot be had is `not measured`, and
-why. Exit code 1 if Longbow itself, or a set, was not measured.
+Each is built alone, one after the other. Then, in each round, each of them makes a pass over the queries at each breadth of
+its search, one query a call from one thread, and all in one call where there is such a call; each round begins with
+another system. At last, each one's rows are replaced and deleted, with passes right after. What cannot be had is `not
+measured`, and why. Exit code 1 if Longbow itself, or a set, was not measured.
 """
 
 from __future__ import annotations
@@ -191,7 +191,9 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="writes the report, every round in it")
     parser.add_argument("--binary", type=Path, default=paths.BINARY, help="default %(default)s")
-    parser.add_argument("--dir", type=Path, help="where the databases lie meanwhile: on a real disk, not tmpfs")
+    parser.add_argument(
+        "--dir", type=Path, help="where the databases lie meanwhile: on a real disk, not tmpfs"
+    )
     parser.add_argument(
         "--cache", type=Path, default=data.CACHE, help="where sets and environments are kept; %(default)s"
     )

@@ -130,7 +130,8 @@ class Child:
         for query in self.queries[:MEMORY_QUERIES]:
             self.database.search(query)
         anonymous, file = (
-            sum(kilobytes(pid, field) for pid in self.database.pids()) / 1e3 for field in ("RssAnon", "RssFile")
+            sum(kilobytes(pid, field) for pid in self.database.pids()) / 1e3
+            for field in ("RssAnon", "RssFile")
         )
         self.database.close()
         return {"open_s": opened, "anonymous_mb": anonymous, "file_mb": file}

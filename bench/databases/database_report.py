@@ -122,8 +122,9 @@ def render(report: dict[str, Any]) -> str:
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mb']:,} MB, {machine['kernel']}, "
         f"{machine['file_system']}; commit {machine['commit']}, load before {machine['load_before']}, "
         f"after {report['load_after']}",
-        f"{report['rounds']} rounds, one client thread, one query a call, k=10; QPS at a recall, by wall time; x is in ratio to "
-        f"{YARDSTICK} of the same round; * where the lowest setting finds more already; many: all queries in one call or stream",
+        f"{report['rounds']} rounds, one client thread, one query a call, k=10; QPS at a recall, by wall time; x is in "
+        f"ratio to {YARDSTICK} of the same round; * where the lowest setting finds more already; many: all queries in "
+        "one call or stream",
     ]
     for found in report["sets"]:
         if why := found.get("not_measured"):
@@ -163,7 +164,12 @@ def _set(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _searched(row: dict[str, Any]) -> tuple[Any, ...]:
-    cells: list[Any] = [row["system"], row["rows_per_second"], row["indexed_s"], _times(row.get("indexed_ratio"))]
+    cells: list[Any] = [
+        row["system"],
+        row["rows_per_second"],
+        row["indexed_s"],
+        _times(row.get("indexed_ratio")),
+    ]
     for at in row["at_recall"]:
         cells += [_rate(at, "qps"), _times(at.get("qps_ratio")), _short(at["p50_ms"]), _short(at["p99_ms"])]
         cells.append(_rate(at, "qps_many"))
@@ -171,7 +177,11 @@ def _searched(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _changed(row: dict[str, Any]) -> tuple[Any, ...]:
-    cells: list[Any] = [row["system"], row["changes"]["replaced_per_second"], row["changes"]["deleted_per_second"]]
+    cells: list[Any] = [
+        row["system"],
+        row["changes"]["replaced_per_second"],
+        row["changes"]["deleted_per_second"],
+    ]
     for at in row["at_recall"]:
         for stage in ("replaced", "deleted"):
             rate = at[f"qps_{stage}"]

@@ -1,4 +1,4 @@
-"""The environment of each peer, by an exact list: made when it is missing or its list has changed. Standard library alone."""
+"""The environment of each peer, by an exact list: made when it is missing or its list has changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The rows as they are at first, after a tenth was replaced, and after another tenth was deleted; and the true answers to each.
+"""The rows at first, after a tenth was replaced, and after another tenth was deleted; and the true answers to each.
 
-Replaced are the rows from 0 on: each gets the vector of the next one, so that the set is as it was and an old vector is a
-wrong answer. Deleted are the last rows.
+Replaced are the rows from 0 on: each gets the vector of the next one, so that the set is as it was and an old vector
+is a wrong answer. Deleted are the last rows.
 """
 
 from __future__ import annotations

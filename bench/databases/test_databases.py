@@ -166,7 +166,12 @@ def measured(name: str, rate: float) -> Measured:
 
 
 def test_ratios_are_of_the_same_round_and_to_the_best() -> None:
-    found = [measured("longbow", 800), measured("hnswlib", 400), measured("qdrant", 100), measured("zvec", 200)]
+    found = [
+        measured("longbow", 800),
+        measured("hnswlib", 400),
+        measured("qdrant", 100),
+        measured("zvec", 200),
+    ]
     report = database_report.of_set([*found, Measured("chroma", "not installed: no")])
     ours = report["systems"][0]
     assert [at["qps_ratio"] for at in ours["at_recall"]] == [pytest.approx(2.0)] * 2

@@ -36,7 +36,7 @@ ALL = (
     Peer("pgvector", "pgvector:PgVector", "pgvector"),
 )
 OURS = tuple(peer.name for peer in ALL if peer.environment is None)
-# What a user would pick instead: the best of these is what Longbow is compared with. hnswlib is a library, the yardstick.
+# What a user would pick instead: the best of these is what Longbow is compared with. hnswlib is the yardstick.
 DATABASES = tuple(peer.name for peer in ALL if peer.environment not in (None, "hnswlib"))
 
 

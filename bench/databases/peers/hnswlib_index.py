@@ -14,7 +14,9 @@ class Hnswlib(Database):
     """One graph in memory, saved as a file."""
 
     packages = ("hnswlib",)
-    settings = "M=16, ef_construction=200, built with -march=native; rows are added by all cores, searched by one"
+    settings = (
+        "M=16, ef_construction=200, built with -march=native; rows are added by all cores, searched by one"
+    )
     acknowledged = "nothing: it is in memory"
 
     def create(self, rows: int) -> None:

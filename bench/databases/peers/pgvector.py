@@ -64,9 +64,7 @@ class PgVector(Database):
     def index(self) -> None:
         kind = "vector_l2_ops" if self.metric == "euclidean" else "vector_cosine_ops"
         self.base.execute("SET maintenance_work_mem = '2GB'")
-        self.base.execute(
-            f"CREATE INDEX ON rows USING hnsw (v {kind}) WITH (m = 16, ef_construction = 200)"
-        )
+        self.base.execute(f"CREATE INDEX ON rows USING hnsw (v {kind}) WITH (m = 16, ef_construction = 200)")
         self.base.execute("ANALYZE rows")
 
     def effort(self, breadth: int) -> None:

@@ -49,9 +49,7 @@ class Qdrant(Database):
         return [point.id for point in found]
 
     def search_many(self, queries: np.ndarray) -> Any:
-        asked = [
-            edge.QueryRequest(K, query=edge.Query.Nearest(query), params=self.how) for query in queries
-        ]
+        asked = [edge.QueryRequest(K, query=edge.Query.Nearest(query), params=self.how) for query in queries]
         found = self.shard.query_batch(edge.QueryBatchRequest(asked))
         return [[point.id for point in points] for points in found]
 
