@@ -8,7 +8,7 @@
 //!     16      4  scale of the eight-bit code, f32: an element times this is a rotated coordinate
 //!     20      4  sum of the eight-bit code, i32
 //!     24      4  which slots hold edges that no nearer neighbour stands in for, one bit each
-//!     28      4  unused
+//!     28      4  1 if the node is about to leave the graph
 //!     32      d  eight-bit code; d is the dimension, rounded up to 16
 //!      …   64 n  up to a whole line
 //!      …    128  neighbours, 32 u32; ff ff ff ff: a free slot
@@ -26,11 +26,16 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{self, GROUP, SLOTS};
 
+use parking_lot::Mutex;
+
 use crate::chunks::{ALIGN, Chunks};
 use crate::twins::chain;
 
 /// No node: it ends a chain of twins, and stands in a free slot.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// The row of a node that is free, and of no other.
+pub(super) const FREE: u64 = u64::MAX;
 
 const VECTOR: usize = 32;
 /// From the begin of the edges.
@@ -47,7 +52,7 @@ struct Head {
     scale: f32,
     sum: i32,
     apart: AtomicU32,
-    unused: u32,
+    leaving: AtomicU32,
 }
 
 /// A vector as its eight-bit code: `scale * code` is the rotated vector, nearly.
@@ -92,6 +97,8 @@ pub(super) struct Blocks {
     stride: usize,
     chunks: Chunks,
     next: AtomicU32,
+    /// Nodes that were given back, and are claimed again first.
+    free: Mutex<Vec<u32>>,
 }
 
 impl Blocks {
@@ -105,6 +112,7 @@ impl Blocks {
             stride,
             chunks: Chunks::new(stride),
             next: AtomicU32::new(0),
+            free: Mutex::new(Vec::new()),
         }
     }
 
@@ -118,13 +126,16 @@ impl Blocks {
         self.chunks.bytes()
     }
 
-    /// Nodes that were claimed; those of inserts that run are not all written.
+    /// Nodes that were ever claimed; those of inserts that run are not all written.
     pub(super) fn claimed(&self) -> u32 {
         self.next.load(Ordering::Acquire)
     }
 
     /// Claims the number of a new node, or `None` if all are taken.
     pub(super) fn claim(&self) -> Option<u32> {
+        if let Some(node) = self.free.lock().pop() {
+            return Some(node);
+        }
         let limit = self.limit();
         let step = |next: u32| (next < limit).then(|| next + 1);
         let node = self
@@ -152,7 +163,7 @@ impl Blocks {
             scale: vector.scale,
             sum: vector.sum,
             apart: AtomicU32::new(0),
-            unused: 0,
+            leaving: AtomicU32::new(0),
         };
         // SAFETY: the block was reserved with `stride` bytes, aligned to a line, and the caller vouches that it is not
         // shared.
@@ -202,6 +213,37 @@ impl Blocks {
         }
     }
 
+    /// Whether a node is about to leave the graph: nothing should lead to it from now on.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    pub(super) unsafe fn is_leaving(&self, node: u32) -> bool {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.head(node) }.leaving.load(Ordering::Relaxed) != 0
+    }
+
+    /// Marks a node that is about to leave the graph.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    pub(super) unsafe fn leave(&self, node: u32) {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.head(node) }
+            .leaving
+            .store(1, Ordering::Relaxed);
+    }
+
+    /// Gives a node back.
+    ///
+    /// # Safety
+    /// The node was written, nothing leads to it, and nobody else reads or writes it.
+    pub(super) unsafe fn free(&self, node: u32) {
+        // SAFETY: the caller vouches that the block is not shared.
+        unsafe { (*self.at(node, 0).cast::<Head>()).row = FREE };
+        self.free.lock().push(node);
+    }
+
     /// Which slots hold edges that no nearer neighbour stands in for.
     ///
     /// # Safety
@@ -229,6 +271,32 @@ impl Blocks {
     pub(super) unsafe fn twin(&self, node: u32) -> u32 {
         // SAFETY: the caller vouches for the node.
         unsafe { self.head(node) }.twin.load(Ordering::Acquire)
+    }
+
+    /// Takes the chain from `from` to the leaving twin `gone` past that one, and past those behind it that leave too.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`], for all nodes of the chain.
+    pub(super) unsafe fn pass_twin(&self, from: u32, gone: u32) {
+        // SAFETY: the caller vouches for the chain.
+        unsafe {
+            let mut next = self.twin(gone);
+            while next != NONE && self.is_leaving(next) {
+                next = self.twin(next);
+            }
+            let mut at = from;
+            // Twins that came meanwhile stand between the two.
+            while let Err(between) =
+                self.head(at)
+                    .twin
+                    .compare_exchange(gone, next, Ordering::AcqRel, Ordering::Acquire)
+            {
+                if between == NONE {
+                    return;
+                }
+                at = between;
+            }
+        }
     }
 
     /// Sets the next twin of a node that nobody else knows yet.
@@ -313,6 +381,24 @@ impl Blocks {
         // SAFETY: the caller vouches for the node.
         let ids = unsafe { self.ids(node) };
         ids[slot].store(edge.to, Ordering::Release);
+    }
+
+    /// Makes a slot of a node free.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`]; no other thread writes the node's edges.
+    pub(super) unsafe fn clear_edge(&self, node: u32, slot: usize) {
+        assert!(slot < SLOTS, "slot {slot}");
+        // SAFETY: it was written by `write`, and is accessed only as an atomic or by volatile reads since.
+        let add = unsafe {
+            &*self
+                .at(node, self.edges + ADD + 4 * slot)
+                .cast::<AtomicU32>()
+        };
+        add.store(f32::INFINITY.to_bits(), Ordering::Relaxed);
+        // SAFETY: the caller vouches for the node.
+        let ids = unsafe { self.ids(node) };
+        ids[slot].store(NONE, Ordering::Release);
     }
 
     /// Asks for the cache lines of a node's edges.

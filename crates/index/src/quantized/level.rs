@@ -55,6 +55,16 @@ impl Level {
         self.entry.store(node, Ordering::Release);
     }
 
+    /// Locks the level's begin.
+    pub(super) fn beginning(&self) -> MutexGuard<'_, ()> {
+        self.beginning.lock()
+    }
+
+    /// Lets walks begin nowhere, for there are no nodes left.
+    pub(super) fn begin_nowhere(&self, _guard: &MutexGuard<'_, ()>) {
+        self.entry.store(NONE, Ordering::Release);
+    }
+
     /// Locks the edges of a node.
     pub(super) fn lock(&self, node: u32) -> MutexGuard<'_, ()> {
         self.stripes[node as usize % self.stripes.len()].lock()

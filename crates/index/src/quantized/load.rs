@@ -98,7 +98,7 @@ impl QuantizedGraph {
         for level in &graph.levels {
             graph.encode_edges(level);
         }
-        graph.inserted.store(rows, Ordering::Release);
+        graph.rows.store(rows, Ordering::Release);
         if rows == 0 && graph.encoder().centre().iter().all(|x| *x == 0.0) {
             // The origin is yet to be chosen.
             return QuantizedGraph::new(space, params);

@@ -18,7 +18,8 @@
 //! chain behind the first.
 //!
 //! Good for: many searches, 96 dimensions and more. Not for: the inner product (there are no codes for it yet), short
-//! vectors, least memory: edges with codes take more than a vector. Rows that die stay until the caller builds anew.
+//! vectors, least memory: edges with codes take more than a vector. Rows that die leave when the
+//! caller says so, and others take their place (`removal`).
 //!
 //! # Races
 //!
@@ -33,6 +34,8 @@ mod insert;
 mod level;
 mod load;
 mod params;
+mod removal;
+mod repair;
 mod rerank;
 mod save;
 mod scratch;
@@ -49,9 +52,12 @@ use longbow_kernels::Metric;
 use longbow_kernels::rabitq::DIM_STEP;
 
 pub use params::QuantizedParams;
+pub use removal::Progress;
 
 use encode::Encoder;
 use level::{LEVELS, Level};
+use parking_lot::{Mutex, RwLock};
+use removal::Removal;
 use scratch::Scratch;
 use search::Asked;
 
@@ -62,6 +68,7 @@ use crate::space::{Query, Space};
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
 use crate::vector_index::VectorIndex;
+use crate::visits::{Visit, Visits};
 
 /// Longest vector, in elements.
 const MAX_DIM: usize = 1 << 16;
@@ -74,8 +81,13 @@ pub struct QuantizedGraph {
     /// The lowest first.
     levels: Vec<Level>,
     pool: Pool<Scratch>,
-    /// Inserts that have ended.
-    inserted: AtomicU64,
+    /// Those in the graph whose insert has ended.
+    rows: AtomicU64,
+    /// Held shared by each insert, and exclusively by what needs all nodes to be whole.
+    still: RwLock<()>,
+    visits: Visits,
+    /// Held while nodes leave.
+    removal: Mutex<Option<Removal>>,
 }
 
 impl QuantizedGraph {
@@ -103,7 +115,10 @@ impl QuantizedGraph {
             encoder: OnceLock::new(),
             levels: (0..LEVELS).map(|_| Level::new(dim)).collect(),
             pool: Pool::new(),
-            inserted: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            still: RwLock::new(()),
+            visits: Visits::new(),
+            removal: Mutex::new(None),
         })
     }
 
@@ -140,13 +155,13 @@ impl QuantizedGraph {
         self.space
     }
 
-    /// Rows whose insert has ended.
+    /// Rows in the graph whose insert has ended.
     #[must_use]
     pub fn len(&self) -> usize {
-        usize::try_from(self.inserted.load(Ordering::Acquire)).unwrap_or(usize::MAX)
+        usize::try_from(self.rows.load(Ordering::Acquire)).unwrap_or(usize::MAX)
     }
 
-    /// Whether no insert has ended.
+    /// Whether no such row is in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -157,6 +172,12 @@ impl QuantizedGraph {
     pub fn memory_bytes(&self) -> usize {
         let levels: usize = self.levels.iter().map(Level::bytes).sum();
         size_of::<Self>() + levels + self.pool.bytes()
+    }
+
+    /// Begins a visit: rows that it may see stay in the graph until it ends. Whoever says by a moment of its own which rows
+    /// are visible begins one before that moment, and ends it after the search.
+    pub fn enter(&self) -> Visit {
+        self.visits.enter()
     }
 
     /// The level of all rows.

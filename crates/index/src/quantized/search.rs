@@ -1,7 +1,7 @@
 use super::QuantizedGraph;
 use super::block::NONE;
 use super::front::Front;
-use super::level::Level;
+use super::level::{LEVELS, Level};
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
@@ -79,6 +79,7 @@ impl QuantizedGraph {
         asked: Asked<'_>,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
+        let _visit = self.enter();
         let Some(mut walk) = self.begin(query, asked) else {
             return Vec::new();
         };
@@ -98,6 +99,7 @@ impl QuantizedGraph {
         asked: Asked<'_>,
         stats: &mut SearchStats,
     ) -> Vec<Vec<Neighbor>> {
+        let _visit = self.enter();
         let mut answers = vec![Vec::new(); queries.len()];
         let mut waiting = queries.iter().enumerate().filter_map(|(place, query)| {
             let walk = self.begin(query, asked)?;
@@ -151,7 +153,7 @@ impl QuantizedGraph {
             visible: asked.visible,
             most: asked.k.max(TWINS),
         };
-        match Walk::new(self, 0, asked.ef.max(1), visible, scratch) {
+        match Walk::new(self, (0, LEVELS - 1), asked.ef.max(1), visible, scratch) {
             Ok(walk) => Some(walk),
             Err(scratch) => {
                 self.pool.give(scratch);
