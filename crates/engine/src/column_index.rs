@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use longbow_index::Visit;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::Result;
@@ -29,6 +30,8 @@ pub struct ColumnIndex {
     moved: Condvar,
     /// Held shared by each running job and exclusively by whoever needs the graph to stand still.
     pause: RwLock<()>,
+    /// Rows of the dataset that had died when dead rows last began to leave the graph.
+    pub(crate) died: AtomicU64,
 }
 
 /// A graph and its watermark at one moment. A view that is taken after it sees each row below the watermark in the
@@ -39,6 +42,8 @@ pub struct Reached {
     pub graph: Arc<Graph>,
     /// Rows below it need no scan.
     pub watermark: u64,
+    /// Keeps in the graph what a view shows that is taken after this.
+    _visit: Option<Visit>,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +79,7 @@ impl ColumnIndex {
             }),
             moved: Condvar::new(),
             pause: RwLock::new(()),
+            died: AtomicU64::new(0),
         }
     }
 
@@ -103,9 +109,12 @@ impl ColumnIndex {
     pub fn reached(&self) -> Reached {
         // In this order: rows below the watermark are in a graph that is loaded after it.
         let watermark = self.watermark();
+        let graph = self.graph();
+        let visit = graph.enter();
         Reached {
-            graph: self.graph(),
+            graph,
             watermark,
+            _visit: visit,
         }
     }
 
@@ -145,6 +154,11 @@ impl ColumnIndex {
             }
         }
         true
+    }
+
+    /// A job that takes no rows, unless the graph is to stand still.
+    pub(crate) fn run(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        self.pause.try_read()
     }
 
     /// Waits for running jobs to end and holds back new ones.

@@ -5,6 +5,7 @@ use std::io::Write;
 use longbow_index::VectorIndex as _;
 use longbow_index::{
     Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, SearchStats, VectorSource,
+    Visit,
 };
 
 use crate::error::{Error, Result};
@@ -185,6 +186,23 @@ impl Graph {
         match Quantization::of(column, options.quantization) {
             Quantization::None => Hnsw::bytes_per_row(column.space, options.hnsw),
             Quantization::Rabitq => QuantizedGraph::bytes_per_row(column.space),
+        }
+    }
+
+    /// Begins a visit, for a reader who takes a view after it: what the view shows stays in the graph until it ends.
+    pub(crate) fn enter(&self) -> Option<Visit> {
+        match self {
+            // Nothing leaves it.
+            Graph::Hnsw(_) => None,
+            Graph::Quantized(graph) => Some(graph.enter()),
+        }
+    }
+
+    /// Bytes of those allocated that rows left, and others will take.
+    pub(crate) fn free_bytes(&self) -> usize {
+        match self {
+            Graph::Hnsw(_) => 0,
+            Graph::Quantized(graph) => graph.free_bytes(),
         }
     }
 

@@ -202,11 +202,22 @@ fn rows_that_compaction_dropped_do_not_come_back_by_the_graph() {
     let disk = MemoryDisk::new();
     let engine = open(&disk);
     let schema = schema("euclidean", DataType::Float32, None);
-    put(&engine, &schema, 0..4_000, 0);
-    wait_for_the_index(&engine);
+    put(&engine, &schema, 0..80, 0);
     engine.checkpoint().expect("a checkpoint");
-    delete(&engine, 0..3_700);
+    put(&engine, &schema, 80..4_000, 0);
+    wait_for_the_index(&engine);
+    // Most of a segment, and so few of all that they stay in the graph.
+    delete(&engine, 0..70);
     while engine.tidy().expect("a sound disk") > 0 {}
+    let kept: u64 = engine
+        .dataset("d")
+        .expect("it exists")
+        .view()
+        .segments
+        .iter()
+        .map(|segment| segment.meta().rows)
+        .sum();
+    assert!(kept < 4_000, "compaction dropped rows");
     engine.checkpoint().expect("a checkpoint");
     engine.close().expect("closed");
     drop(engine);
@@ -261,14 +272,14 @@ fn few_rows_are_scanned_and_the_graph_begins_with_many() {
 }
 
 #[test]
-fn a_rebuilt_graph_holds_the_living() {
+fn most_rows_may_leave_a_graph() {
     let disk = MemoryDisk::new();
     let engine = open(&disk);
     let schema = schema("euclidean", DataType::Float32, None);
     put(&engine, &schema, 0..13_000, 0);
     wait_for_the_index(&engine);
     delete(&engine, 1_000..12_000);
-    engine.tidy().expect("a sound disk");
+    settle(&engine);
     let graph = engine.dataset("d").expect("it exists").indexes()[0].graph();
     assert_eq!(graph.len(), 2_000);
     assert_eq!(graph.quantization(), Quantization::Rabitq);
@@ -409,4 +420,75 @@ fn a_damaged_graph_of_codes_is_told_and_built_anew() {
     let files = files_below(&disk, Path::new("data"));
     let graphs: Vec<_> = files.iter().filter(|(path, _)| is_graph(path)).collect();
     assert!(graphs.len() == 1 && graphs[0].0 != *path);
+}
+
+#[test]
+fn rows_that_died_leave_the_graph_and_others_take_their_place() {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk);
+    let schema = schema("cosine", DataType::Float32, None);
+    put(&engine, &schema, 0..4_000, 0);
+    wait_for_the_index(&engine);
+    engine.tidy().expect("a sound disk");
+    let graph = || engine.dataset("d").expect("it exists").indexes()[0].graph();
+    let (first, bytes) = (graph(), graph().memory_bytes());
+    for version in 1..6 {
+        // A quarter comes anew, and a quarter goes and comes back.
+        put(&engine, &schema, 0..1_000, version * 10_000);
+        delete(&engine, 1_000..2_000);
+        put(&engine, &schema, 1_000..2_000, version * 10_000);
+        wait_for_the_index(&engine);
+        settle(&engine);
+        check_recall(&engine, "graph");
+        if version == 3 {
+            engine.checkpoint().expect("a sound disk");
+        }
+    }
+    assert!(Arc::ptr_eq(&first, &graph()), "not rebuilt");
+    // While rows of one version came, those of the last were still there.
+    assert!(graph().memory_bytes() < bytes * 17 / 10);
+    drop(first);
+    engine.close().expect("a sound disk");
+    drop(engine);
+    let engine = open(&disk);
+    wait_for_the_index(&engine);
+    check_recall(&engine, "graph");
+    settle(&engine);
+    check_recall(&engine, "graph");
+}
+
+/// Waits until all rows that died have left the graph, but for the few for which none would begin.
+fn settle(engine: &Engine) {
+    let dataset = engine.dataset("d").expect("it exists");
+    let index = &dataset.indexes()[0];
+    while index.graph().len() as u64 > dataset.view().live * 51 / 50 + 64 {
+        engine.tidy().expect("a sound disk");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn places_that_dead_rows_left_count_as_room() {
+    let disk = MemoryDisk::new();
+    let options = Options {
+        memory_limit: 8 << 20,
+        ..options()
+    };
+    let engine = Engine::open(Arc::new(disk), options).expect("a new folder");
+    let schema = schema("euclidean", DataType::Int8, None);
+    put(&engine, &schema, 0..5_500, 0);
+    wait_for_the_index(&engine);
+    let mut session = engine.put("d", &schema).expect("a good schema");
+    let more = rows(&schema, 10_000..13_000, 0);
+    assert!(session.record_batch(&more).is_err(), "beyond the limit");
+    delete(&engine, 0..4_000);
+    settle(&engine);
+    session
+        .record_batch(&more)
+        .expect("room")
+        .wait()
+        .expect("acknowledged");
+    wait_for_the_index(&engine);
+    assert!(engine.memory().total() <= 8 << 20);
+    check_recall(&engine, "graph");
 }

@@ -126,6 +126,11 @@ impl Blocks {
         self.chunks.bytes()
     }
 
+    /// Bytes of nodes that were given back.
+    pub(super) fn free_bytes(&self) -> usize {
+        self.free.lock().len() * self.stride
+    }
+
     /// Nodes that were ever claimed; those of inserts that run are not all written.
     pub(super) fn claimed(&self) -> u32 {
         self.next.load(Ordering::Acquire)

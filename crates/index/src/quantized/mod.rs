@@ -174,6 +174,15 @@ impl QuantizedGraph {
         size_of::<Self>() + levels + self.pool.bytes()
     }
 
+    /// Those of [`QuantizedGraph::memory_bytes`] that the next inserts take before others.
+    #[must_use]
+    pub fn free_bytes(&self) -> usize {
+        self.levels
+            .iter()
+            .map(|level| level.blocks.free_bytes())
+            .sum()
+    }
+
     /// Begins a visit: rows that it may see stay in the graph until it ends. Whoever says by a moment of its own which rows
     /// are visible begins one before that moment, and ends it after the search.
     pub fn enter(&self) -> Visit {

@@ -144,14 +144,11 @@ impl QuantizedGraph {
                 }
             }
             let mut left = left.into_iter();
-            for slot in 0..SLOTS {
-                if places[slot] != NONE {
-                    continue;
-                }
+            for (slot, place) in places.iter_mut().enumerate().filter(|(_, id)| **id == NONE) {
                 match left.next() {
                     Some(to) => {
                         self.set_edge(level, node, slot, to, bits);
-                        places[slot] = to;
+                        *place = to;
                     }
                     None => level.blocks.clear_edge(node, slot),
                 }
