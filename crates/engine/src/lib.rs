@@ -61,6 +61,7 @@ mod graph;
 mod helpers;
 mod id;
 mod indexer;
+mod loading;
 mod log_entries;
 mod maintenance;
 mod memory;

@@ -188,7 +188,8 @@ fn rows_are_found_through_upserts_deletes_a_restart_and_a_kill() {
 
         // As a kill leaves it.
         let engine = open(&disk.crash());
-        assert_eq!(engine.recovered().rebuilt_graphs, 0);
+        wait_for_the_index(&engine);
+        assert_eq!(engine.rebuilt_graphs(), 0);
         wait_for_the_index(&engine);
         check_recall(&engine, "graph");
         let dataset = engine.dataset("d").expect("it exists");
@@ -223,7 +224,8 @@ fn rows_that_compaction_dropped_do_not_come_back_by_the_graph() {
     drop(engine);
 
     let engine = open(&disk);
-    assert_eq!(engine.recovered().rebuilt_graphs, 0);
+    wait_for_the_index(&engine);
+    assert_eq!(engine.rebuilt_graphs(), 0);
     let graph = engine.dataset("d").expect("it exists").indexes()[0].graph();
     assert_eq!(graph.len(), 4_000, "the graph has them still");
     check_recall(&engine, "graph");
@@ -264,7 +266,8 @@ fn few_rows_are_scanned_and_the_graph_begins_with_many() {
     engine.close().expect("closed");
     drop(engine);
     let engine = open(&disk);
-    assert_eq!(engine.recovered().rebuilt_graphs, 0);
+    wait_for_the_index(&engine);
+    assert_eq!(engine.rebuilt_graphs(), 0);
     assert_eq!(recall(&engine, "graph_and_tail", &[]), 1.0);
     put(&engine, &schema, 50..2_000, 0);
     wait_for_the_index(&engine);
@@ -316,7 +319,8 @@ fn the_field_decides_before_the_node_and_the_node_before_the_column() {
         engine.close().expect("closed");
         drop(engine);
         let engine = open_with(&disk, node);
-        assert_eq!(engine.recovered().rebuilt_graphs, 0);
+        wait_for_the_index(&engine);
+        assert_eq!(engine.rebuilt_graphs(), 0);
         assert_eq!(kind(&engine), expected);
     }
 }
@@ -338,8 +342,8 @@ fn a_graph_of_the_other_kind_is_built_anew() {
         engine.close().expect("closed");
         drop(engine);
         let engine = open_with(&disk, Some(after));
-        assert_eq!(engine.recovered().rebuilt_graphs, 1);
         wait_for_the_index(&engine);
+        assert_eq!(engine.rebuilt_graphs(), 1);
         assert_eq!(kind(&engine), after);
         check_recall(&engine, "graph");
     }
@@ -412,8 +416,8 @@ fn a_damaged_graph_of_codes_is_told_and_built_anew() {
         (FileKind::Graphs, path)
     );
     let engine = open(&disk);
-    assert_eq!(engine.recovered().rebuilt_graphs, 1);
     wait_for_the_index(&engine);
+    assert_eq!(engine.rebuilt_graphs(), 1);
     check_recall(&engine, "graph");
     // The next checkpoint removes the broken file.
     engine.checkpoint().expect("a checkpoint");
@@ -491,4 +495,27 @@ fn places_that_dead_rows_left_count_as_room() {
     wait_for_the_index(&engine);
     assert!(engine.memory().total() <= 8 << 20);
     check_recall(&engine, "graph");
+}
+
+#[test]
+fn a_start_answers_before_its_graphs_are_read_and_a_checkpoint_keeps_them() {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk);
+    let schema = schema("euclidean", DataType::Float32, None);
+    put(&engine, &schema, 0..6_000, 0);
+    wait_for_the_index(&engine);
+    engine.checkpoint().expect("a checkpoint");
+    engine.close().expect("closed");
+    drop(engine);
+    for _ in 0..3 {
+        let engine = open(&disk);
+        let request = SearchRequest::nearest(vector(17), 1);
+        let reply = engine.search("d", &request).expect("a search");
+        assert_eq!(found(&reply), [(Id::Int(17), 0)]);
+        // At once, whether the graph was read by now or not.
+        engine.checkpoint().expect("a checkpoint");
+        let graph = engine.dataset("d").expect("it exists").indexes()[0].graph();
+        assert_eq!((graph.len(), engine.rebuilt_graphs()), (6_000, 0));
+        engine.close().expect("closed");
+    }
 }
