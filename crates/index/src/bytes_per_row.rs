@@ -1,19 +1,16 @@
 //! What a row takes in a graph, for whoever has to know before it is there.
 
 use longbow_kernels::Metric;
-use longbow_kernels::rabitq::{self, DIM_STEP, SLOTS};
+use longbow_kernels::rabitq::DIM_STEP;
 
 use crate::chunks::ALIGN;
 use crate::hnsw::{Hnsw, HnswParams};
-use crate::quantized::QuantizedGraph;
+use crate::quantized::block::layout;
+use crate::quantized::{QuantizedGraph, QuantizedParams};
 use crate::space::Space;
 
 /// Row, twin, and level of a node.
 const HEAD: usize = 16;
-/// As [`HEAD`], with the scale, the length and the sum of a code, and the marks of edges.
-const CODE_HEAD: usize = 32;
-/// Bytes of an edge of a quantised graph besides its code: where it leads, and two terms of the estimate.
-const EDGE: usize = 4 + 4 + 2;
 /// Nodes of a level of a quantised graph for each of the level above.
 const FEWER: usize = 32;
 
@@ -33,11 +30,9 @@ impl QuantizedGraph {
     /// Bytes that [`QuantizedGraph::memory_bytes`] grows by for a row, on average over many: the code of its vector, and
     /// its edges with theirs.
     #[must_use]
-    pub fn bytes_per_row(space: Space) -> usize {
+    pub fn bytes_per_row(space: Space, params: QuantizedParams) -> usize {
         let dim = space.dim.next_multiple_of(DIM_STEP);
-        let vector = (CODE_HEAD + dim).next_multiple_of(ALIGN);
-        let edges = SLOTS * EDGE + rabitq::code_bytes(dim);
-        let block = (vector + edges).next_multiple_of(ALIGN);
+        let (_, block) = layout(dim, params.edge_codes);
         // And of one row in so many once more on the level above.
         block + block.div_ceil(FEWER - 1)
     }
@@ -49,7 +44,6 @@ mod tests {
 
     use super::*;
     use crate::error::Result;
-    use crate::quantized::QuantizedParams;
     use crate::vector_index::VectorIndex;
 
     const ROWS: u64 = 2_000;
@@ -99,8 +93,14 @@ mod tests {
                 metric,
                 dim,
             };
-            let graph = QuantizedGraph::new(space, QuantizedParams::default())?;
-            check(&graph, QuantizedGraph::bytes_per_row(space))?;
+            for edge_codes in [true, false] {
+                let params = QuantizedParams {
+                    edge_codes,
+                    ..QuantizedParams::default()
+                };
+                let graph = QuantizedGraph::new(space, params)?;
+                check(&graph, QuantizedGraph::bytes_per_row(space, params))?;
+            }
             for m in [8, 16] {
                 let params = HnswParams {
                     m,

@@ -291,7 +291,7 @@ fn most_rows_may_leave_a_graph() {
 
 #[test]
 fn the_field_decides_before_the_node_and_the_node_before_the_column() {
-    use Quantization::{None as Plain, Rabitq};
+    use Quantization::{None as Plain, Rabitq, Sq8};
     for (said, node, element, metric, expected) in [
         (None, None, DataType::Float32, "euclidean", Rabitq),
         (None, Some(Plain), DataType::Float32, "euclidean", Plain),
@@ -307,6 +307,8 @@ fn the_field_decides_before_the_node_and_the_node_before_the_column() {
         (None, None, DataType::Float32, "dot_product", Plain),
         (None, Some(Rabitq), DataType::Float32, "dot_product", Plain),
         (None, Some(Rabitq), DataType::Float64, "euclidean", Plain),
+        (Some("sq8"), None, DataType::Float16, "cosine", Sq8),
+        (None, Some(Sq8), DataType::Float32, "euclidean", Sq8),
     ] {
         let disk = MemoryDisk::new();
         let engine = open_with(&disk, node);
@@ -518,4 +520,28 @@ fn a_start_answers_before_its_graphs_are_read_and_a_checkpoint_keeps_them() {
         assert_eq!((graph.len(), engine.rebuilt_graphs()), (6_000, 0));
         engine.close().expect("closed");
     }
+}
+
+#[test]
+fn codes_of_edges_come_and_go_with_a_start() {
+    use Quantization::{Rabitq, Sq8};
+    let disk = MemoryDisk::new();
+    let schema = schema("euclidean", DataType::Float32, None);
+    let engine = open_with(&disk, Some(Rabitq));
+    put(&engine, &schema, 0..6_000, 0);
+    let mut bytes = Vec::new();
+    drop(engine);
+    for kind_now in [Rabitq, Sq8, Rabitq, Sq8] {
+        let engine = open_with(&disk, Some(kind_now));
+        wait_for_the_index(&engine);
+        assert_eq!((kind(&engine), engine.rebuilt_graphs()), (kind_now, 0));
+        check_recall(&engine, "graph");
+        bytes.push(engine.memory().index_bytes);
+        engine.checkpoint().expect("a checkpoint");
+        engine.close().expect("closed");
+    }
+    assert!(
+        bytes[1] * 3 < bytes[0] && bytes[3] * 3 < bytes[2],
+        "{bytes:?}"
+    );
 }

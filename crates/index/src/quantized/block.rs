@@ -18,6 +18,9 @@
 //!      …         up to a whole line
 //! ```
 //!
+//! Without codes of edges the neighbours follow the eight-bit code at once, and the block ends behind them, at a multiple of
+//! 32 bytes.
+//!
 //! The first part is read when a distance to the node is computed, the rest when its edges are followed, each from
 //! begin to end, which is what memory is fastest at.
 
@@ -92,6 +95,8 @@ pub(super) struct Edge<'a> {
 /// The blocks of all nodes.
 pub(super) struct Blocks {
     dim: usize,
+    /// Whether edges have codes.
+    coded: bool,
     /// Where the edges begin.
     edges: usize,
     stride: usize,
@@ -103,17 +108,23 @@ pub(super) struct Blocks {
 
 impl Blocks {
     /// No nodes yet; `dim` is a multiple of 16.
-    pub(super) fn new(dim: usize) -> Self {
-        let edges = (VECTOR + dim).next_multiple_of(ALIGN);
-        let stride = (edges + CODES + rabitq::code_bytes(dim)).next_multiple_of(ALIGN);
+    pub(super) fn new(dim: usize, coded: bool) -> Self {
+        let (edges, stride) = layout(dim, coded);
         Blocks {
             dim,
+            coded,
             edges,
             stride,
             chunks: Chunks::new(stride),
             next: AtomicU32::new(0),
             free: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Whether edges have codes.
+    #[inline(always)]
+    pub(super) fn coded(&self) -> bool {
+        self.coded
     }
 
     /// Most nodes that fit.
@@ -177,12 +188,15 @@ impl Blocks {
             self.at(node, self.edges)
                 .cast::<[u32; SLOTS]>()
                 .write([NONE; SLOTS]);
+            self.at(node, VECTOR)
+                .copy_from_nonoverlapping(vector.code.cast(), self.dim);
+            if !self.coded {
+                return;
+            }
             self.at(node, self.edges + ADD)
                 .cast::<[f32; SLOTS]>()
                 .write([f32::INFINITY; SLOTS]);
             self.at(node, self.edges + FACTOR).write_bytes(0, 2 * SLOTS);
-            self.at(node, VECTOR)
-                .copy_from_nonoverlapping(vector.code.cast(), self.dim);
             self.at(node, self.edges + CODES)
                 .write_bytes(0, rabitq::code_bytes(self.dim));
         }
@@ -339,6 +353,7 @@ impl Blocks {
     /// Where the estimator finds the codes of a node's neighbours.
     #[inline(always)]
     pub(super) fn block(&self, node: u32) -> rabitq::Block {
+        debug_assert!(self.coded, "edges have codes");
         rabitq::Block {
             codes: self.at(node, self.edges + CODES),
             add: self.at(node, self.edges + ADD).cast(),
@@ -346,14 +361,25 @@ impl Blocks {
         }
     }
 
-    /// Writes an edge of a node into a slot. Whoever reads the slot meanwhile may see a wrong estimate for the old or
+    /// Writes an edge of a node that has no code into a slot.
+    ///
+    /// # Safety
+    /// As [`Blocks::set_edge`].
+    pub(super) unsafe fn set_id(&self, node: u32, slot: usize, to: u32) {
+        debug_assert!(!self.coded, "edges have no codes");
+        // SAFETY: the caller vouches for the node.
+        let ids = unsafe { self.ids(node) };
+        ids[slot].store(to, Ordering::Release);
+    }
+
+    /// Writes an edge of a node, with its code, into a slot. Whoever reads the slot meanwhile may see a wrong estimate for the old or
     /// the new neighbour, which costs a detour at most.
     ///
     /// # Safety
     /// As [`Blocks::head`] for the node and the one that the edge leads to; no other thread writes the node's edges.
     pub(super) unsafe fn set_edge(&self, node: u32, slot: usize, edge: &Edge<'_>) {
         assert!(
-            slot < SLOTS && edge.bits.len() * 16 == self.dim,
+            self.coded && slot < SLOTS && edge.bits.len() * 16 == self.dim,
             "slot {slot}"
         );
         // SAFETY: all these were written by `write`, lie in the block, and are accessed only as atomics or by volatile
@@ -394,13 +420,15 @@ impl Blocks {
     /// As [`Blocks::head`]; no other thread writes the node's edges.
     pub(super) unsafe fn clear_edge(&self, node: u32, slot: usize) {
         assert!(slot < SLOTS, "slot {slot}");
-        // SAFETY: it was written by `write`, and is accessed only as an atomic or by volatile reads since.
-        let add = unsafe {
-            &*self
-                .at(node, self.edges + ADD + 4 * slot)
-                .cast::<AtomicU32>()
-        };
-        add.store(f32::INFINITY.to_bits(), Ordering::Relaxed);
+        if self.coded {
+            // SAFETY: it was written by `write`, and is accessed only as an atomic or by volatile reads since.
+            let add = unsafe {
+                &*self
+                    .at(node, self.edges + ADD + 4 * slot)
+                    .cast::<AtomicU32>()
+            };
+            add.store(f32::INFINITY.to_bits(), Ordering::Relaxed);
+        }
         // SAFETY: the caller vouches for the node.
         let ids = unsafe { self.ids(node) };
         ids[slot].store(NONE, Ordering::Release);
@@ -426,5 +454,17 @@ impl Blocks {
     /// Bytes that following a node's edges reads.
     pub(super) fn edge_bytes(&self) -> usize {
         self.stride - self.edges
+    }
+}
+
+/// Where in a block the edges begin, and how long it is; `dim` is a multiple of 16.
+pub(crate) fn layout(dim: usize, coded: bool) -> (usize, usize) {
+    if coded {
+        let edges = (VECTOR + dim).next_multiple_of(ALIGN);
+        let end = edges + CODES + rabitq::code_bytes(dim);
+        (edges, end.next_multiple_of(ALIGN))
+    } else {
+        let edges = VECTOR + dim;
+        (edges, (edges + ADD).next_multiple_of(ALIGN / 2))
     }
 }

@@ -23,7 +23,7 @@ impl QuantizedGraph {
         let _visit = self.enter();
         let mut scratch = self.pool.take();
         self.encoder().stored(vector, &mut scratch.query);
-        self.encoder().lut(&scratch.query, &mut scratch.lut);
+        self.fill_lut(&mut scratch);
         scratch.bits.resize(self.encoder().dim() / 16, 0);
         let mut stands_for = row;
         for height in 0..=self.draw_level(row) {
@@ -186,6 +186,10 @@ impl QuantizedGraph {
         to: u32,
         bits: &mut [u16],
     ) {
+        if !level.blocks.coded() {
+            // SAFETY: the caller vouches for both nodes.
+            return unsafe { level.blocks.set_id(node, slot, to) };
+        }
         // SAFETY: the caller vouches for both nodes.
         unsafe {
             let (from, other) = (level.blocks.vector(node), level.blocks.vector(to));

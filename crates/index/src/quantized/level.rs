@@ -26,9 +26,9 @@ pub(super) const FEWER: u64 = 32;
 pub(super) const LEVELS: usize = 6;
 
 impl Level {
-    pub(super) fn new(dim: usize) -> Self {
+    pub(super) fn new(dim: usize, coded: bool) -> Self {
         Level {
-            blocks: Blocks::new(dim),
+            blocks: Blocks::new(dim, coded),
             entry: AtomicU32::new(NONE),
             beginning: Mutex::new(()),
             stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),

@@ -27,7 +27,7 @@
 //! neighbour with release. A search reads codes with volatile loads; one that reads a half-changed code has a wrong
 //! estimate of one neighbour, and compares it in vain or passes it over this once.
 
-mod block;
+pub(crate) mod block;
 mod encode;
 mod front;
 mod insert;
@@ -113,7 +113,9 @@ impl QuantizedGraph {
             space,
             params,
             encoder: OnceLock::new(),
-            levels: (0..LEVELS).map(|_| Level::new(dim)).collect(),
+            levels: (0..LEVELS)
+                .map(|_| Level::new(dim, params.edge_codes))
+                .collect(),
             pool: Pool::new(),
             rows: AtomicU64::new(0),
             still: RwLock::new(()),

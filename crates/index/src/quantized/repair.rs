@@ -115,7 +115,7 @@ impl QuantizedGraph {
         let vector = unsafe { self.levels[height].blocks.vector(node) };
         // SAFETY: a code has that many bytes.
         unsafe { self.encoder().decoded(vector, &mut scratch.query) };
-        self.encoder().lut(&scratch.query, &mut scratch.lut);
+        self.fill_lut(&mut scratch);
         scratch = self.walk_for_neighbors(height, scratch);
         scratch.found.retain(|found| found.node() != node);
         scratch

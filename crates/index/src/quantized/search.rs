@@ -2,6 +2,7 @@ use super::QuantizedGraph;
 use super::block::NONE;
 use super::front::Front;
 use super::level::{LEVELS, Level};
+use super::scratch::Scratch;
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
@@ -148,7 +149,7 @@ impl QuantizedGraph {
         let mut scratch = self.pool.take();
         scratch.stats = SearchStats::default();
         self.encoder().query(query.floats(), &mut scratch.query);
-        self.encoder().lut(&scratch.query, &mut scratch.lut);
+        self.fill_lut(&mut scratch);
         let visible = Visible {
             visible: asked.visible,
             most: asked.k.max(TWINS),
@@ -159,6 +160,13 @@ impl QuantizedGraph {
                 self.pool.give(scratch);
                 None
             }
+        }
+    }
+
+    /// Fills the table by which neighbours are estimated, if they are.
+    pub(super) fn fill_lut(&self, scratch: &mut Scratch) {
+        if self.params.edge_codes {
+            self.encoder().lut(&scratch.query, &mut scratch.lut);
         }
     }
 

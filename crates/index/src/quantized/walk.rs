@@ -220,6 +220,17 @@ impl<'a, A: Admit> Walk<'a, A> {
         };
         let mut estimates = [0f32; SLOTS];
         fresh.clear();
+        stats.nodes_popped += 1;
+        stats.bytes_touched += blocks.edge_bytes() as u64;
+        if !blocks.coded() {
+            // SAFETY: the caller vouches for the node.
+            let ids = unsafe { blocks.ids(node) };
+            let ids = ids.iter().map(|id| id.load(Ordering::Acquire));
+            // Nothing is known of them.
+            let new = ids.filter(|id| *id != NONE && !visited.has_met(*id));
+            fresh.extend(new.map(|id| Candidate::new(0.0, id)));
+            return;
+        }
         // SAFETY: the caller vouches for the node.
         unsafe {
             let rabitq = self.graph.encoder().rabitq;
@@ -239,8 +250,6 @@ impl<'a, A: Admit> Walk<'a, A> {
         if fresh.len() > FEW {
             fresh.sort_unstable();
         }
-        stats.nodes_popped += 1;
-        stats.bytes_touched += blocks.edge_bytes() as u64;
     }
 
     /// Asks for the codes of the next neighbours that may be near enough, and for the edges that are likely followed

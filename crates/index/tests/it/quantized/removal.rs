@@ -69,9 +69,17 @@ fn drawn(rows: &[u64], count: usize, dice: &mut Dice) -> Vec<u64> {
 
 #[test]
 fn recall_and_memory_hold_while_rows_come_and_go() -> Result<()> {
-    for (metric, dim) in [(Metric::Euclidean, 48), (Metric::Cosine, 96)] {
+    for (metric, dim, edge_codes) in [
+        (Metric::Euclidean, 48, true),
+        (Metric::Cosine, 96, true),
+        (Metric::Euclidean, 64, false),
+    ] {
         let data = Data::clustered(floats(dim, metric), 8_000, 40, 5)?;
-        let graph = prepared(&data, QuantizedParams::default())?;
+        let params = QuantizedParams {
+            edge_codes,
+            ..QuantizedParams::default()
+        };
+        let graph = prepared(&data, params)?;
         let mut population = Population::new(&data, &graph, 4_000)?;
         let before = population.recall(&data, &graph, 20);
         let bytes = graph.memory_bytes();
@@ -189,8 +197,8 @@ fn equal_rows_leave_and_the_others_stay() -> Result<()> {
     let mut dice = Dice(4);
     let mut lives = vec![true; 3_000];
     for round in 0..10u64 {
-        for row in 0..3_000 {
-            lives[row] &= dice.below(3) > 0 || row as u64 == round;
+        for (row, lives) in (0..).zip(&mut lives) {
+            *lives &= dice.below(3) > 0 || row == round;
         }
         remove(&graph, &|row| !lives[row as usize])?;
         let found = search(&graph, &data, &data.queries[0], 3_000, 64);
