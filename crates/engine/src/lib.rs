@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod brief;
 mod catalog;
 mod changes;
 mod checkpoint;

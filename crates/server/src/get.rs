@@ -18,22 +18,35 @@ use crate::ticket::Ticket;
 /// Messages of an answer.
 pub(crate) type Messages = BoxStream<'static, Result<FlightData, Status>>;
 
+/// What a ticket is answered by.
+pub(crate) enum Answer {
+    /// Messages that are all there.
+    Whole(Vec<FlightData>),
+    /// Messages as they come.
+    Stream(Messages),
+}
+
 /// Answers a ticket.
 ///
 /// # Errors
 /// InvalidArgument or Unimplemented for the ticket, NotFound for the dataset.
-pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Messages, Status> {
+pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Answer, Status> {
     let started = std::time::Instant::now();
     let answered = match Ticket::parse(ticket) {
         Ok(Ticket::Search { dataset, request }) => {
-            let found =
-                blocking(|| context.engine.search(&dataset, &request)).map_err(|error| of(&error));
+            let search = || context.engine.search(&dataset, &request);
+            // Another thread would take longer to wake than a brief search to end.
+            let found = match context.engine.is_brief(&dataset, &request) {
+                true => search(),
+                false => blocking(search),
+            };
+            let found = found.map_err(|error| of(&error));
             found.and_then(|found| searched(&found, started))
         }
         Ok(Ticket::Scan { dataset, request }) => context
             .engine
             .scan(&dataset, &request)
-            .map(|scan| scanned(scan, context.config.doget_pipeline_depth))
+            .map(|scan| Answer::Stream(scanned(scan, context.config.doget_pipeline_depth)))
             .map_err(|error| of(&error)),
         Err(refused) => Err(refused),
     };
@@ -52,10 +65,9 @@ pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Messages, Status
     answered
 }
 
-fn searched(found: &SearchReply, started: std::time::Instant) -> Result<Messages, Status> {
+fn searched(found: &SearchReply, started: std::time::Instant) -> Result<Answer, Status> {
     observe_search(found, started);
-    let messages = encode::reply(&found.batch)?;
-    Ok(stream::iter(messages.into_iter().map(Ok)).boxed())
+    Ok(Answer::Whole(encode::reply(&found.batch)?))
 }
 
 /// Counts a search.
