@@ -4,7 +4,8 @@ use std::io::Write;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, SearchStats, VectorSource,
+    Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, RowBytes, SearchStats,
+    VectorSource,
 };
 
 use crate::error::{Error, Result};
@@ -181,7 +182,7 @@ impl Graph {
     }
 
     /// Bytes that the graph of a column takes for a row, on average over many.
-    pub(crate) fn bytes_per_row(column: &VectorColumn, options: &GraphOptions) -> usize {
+    pub(crate) fn bytes_per_row(column: &VectorColumn, options: &GraphOptions) -> RowBytes {
         match Quantization::of(column, options.quantization) {
             Quantization::None => Hnsw::bytes_per_row(column.space, options.hnsw),
             Quantization::Rabitq => QuantizedGraph::bytes_per_row(column.space),

@@ -70,6 +70,7 @@ mod twins;
 mod vector_index;
 mod visited;
 
+pub use bytes_per_row::RowBytes;
 pub use checkpoint::{Saved, VectorSource};
 pub use error::{Error, Result};
 pub use hnsw::{Hnsw, HnswParams};

@@ -134,7 +134,7 @@ fn graph_options(config: &Config, defaults: GraphOptions) -> GraphOptions {
 }
 
 /// The engine's options as configured.
-fn engine_options(config: &Config) -> Options {
+pub fn engine_options(config: &Config) -> Options {
     let sync = if config.wal_sync_method == WalSyncMethod::None {
         SyncMode::Never
     } else if config.storage_async_fsync {
