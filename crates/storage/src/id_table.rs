@@ -191,6 +191,9 @@ impl TextTable {
 
     pub fn estimated(entries: u64, text_bytes: u64) -> u64 {
         let texts = entries.saturating_mul(LENGTH as u64 + text_bytes);
+        // The piece that is being filled doubles.
+        let last = (texts % PIECE as u64).next_power_of_two();
+        let texts = (texts - texts % PIECE as u64).saturating_add(last);
         estimated::<(Place, u64)>(entries).saturating_add(texts)
     }
 
