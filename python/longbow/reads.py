@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .answers import AnswerStream
 from .changes import ChangeStream
 from .errors import InvalidArgument, NotFound
 from .join import Join, query_batches
@@ -87,7 +88,7 @@ class Reads:
             "include_vectors": include_vectors,
             "timeout_ms": timeout_ms,
         }
-        return BatchStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
+        return AnswerStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
 
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:
         """The ``k`` rows nearest to a row of the dataset, that row among them.
@@ -120,7 +121,7 @@ class Reads:
 
     def knn_join(
         self, dataset: str, vectors: Any, k: int = 10, *, ef: int | None = None
-    ) -> BatchStream:
+    ) -> AnswerStream:
         """Searches for many vectors over one stream; answers come as they are found.
 
         Args:
@@ -133,7 +134,7 @@ class Reads:
         Returns:
             A stream of record batches with ``query_index``, the position of
             the query in the whole of ``vectors``, ``id``, ``score`` and
-            ``distance``.
+            ``distance``. Its ``queries_done`` says how far it has come.
 
         Example:
             >>> for batch in client.knn_join("books", [[0.1, 0.2, 0.3]], k=2):

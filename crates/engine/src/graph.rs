@@ -4,8 +4,8 @@ use std::io::Write;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, SearchStats, VectorSource,
-    Visit,
+    Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, RowBytes, SearchStats,
+    VectorSource, Visit,
 };
 
 use crate::error::{Error, Result};
@@ -31,7 +31,8 @@ pub struct GraphOptions {
 
 impl GraphOptions {
     /// Parameters of a graph with codes of this kind.
-    fn codes(&self, kind: Quantization) -> QuantizedParams {
+    #[must_use]
+    pub fn codes(&self, kind: Quantization) -> QuantizedParams {
         QuantizedParams {
             edge_codes: kind == Quantization::Rabitq,
             ..self.rabitq
@@ -198,7 +199,7 @@ impl Graph {
     }
 
     /// Bytes that the graph of a column takes for a row, on average over many.
-    pub(crate) fn bytes_per_row(column: &VectorColumn, options: &GraphOptions) -> usize {
+    pub(crate) fn bytes_per_row(column: &VectorColumn, options: &GraphOptions) -> RowBytes {
         match Quantization::of(column, options.quantization) {
             Quantization::None => Hnsw::bytes_per_row(column.space, options.hnsw),
             codes => QuantizedGraph::bytes_per_row(column.space, options.codes(codes)),

@@ -20,7 +20,9 @@ pub struct Memory {
 impl Memory {
     /// All of it.
     pub fn total(&self) -> u64 {
-        self.tail_bytes + self.index_bytes + self.bookkeeping_bytes
+        self.tail_bytes
+            .saturating_add(self.index_bytes)
+            .saturating_add(self.bookkeeping_bytes)
     }
 }
 
@@ -70,11 +72,11 @@ impl Engine {
 }
 
 /// What rows take in the graphs of all vector columns.
-fn graph_bytes(schema: &DatasetSchema, options: &GraphOptions, rows: u64) -> u64 {
+pub(crate) fn graph_bytes(schema: &DatasetSchema, options: &GraphOptions, rows: u64) -> u64 {
     let a_row: usize = schema
         .vectors
         .iter()
-        .map(|column| Graph::bytes_per_row(column, options))
+        .map(|column| Graph::bytes_per_row(column, options).total())
         .sum();
     rows.saturating_mul(a_row as u64)
 }
@@ -94,7 +96,7 @@ fn promised(dataset: &Dataset, engine: &Engine) -> u64 {
         let mut columns = view.schema.vectors.iter();
         let column = columns.find(|column| column.name == index.column)?;
         let missing = view.next_row.saturating_sub(index.watermark());
-        let a_row = Graph::bytes_per_row(column, &engine.options().graphs);
+        let a_row = Graph::bytes_per_row(column, &engine.options().graphs).total();
         Some(missing.saturating_mul(a_row as u64))
     };
     indexes.iter().filter_map(|index| of_column(index)).sum()

@@ -53,6 +53,18 @@ impl Quantization {
         }
     }
 
+    /// Why a column gets what [`Quantization::of`] says.
+    pub fn reason(column: &VectorColumn, node: Option<Quantization>) -> &'static str {
+        let long = column.space.dim >= LEAST_DIM;
+        match column.quantization.or(node) {
+            _ if column.space.metric == Metric::Dot => "codes are for euclidean and cosine",
+            _ if !column.native => "codes are for float32, float16, int8 and uint8",
+            Some(_) => "as configured",
+            None if long => "codes from 96 dimensions on",
+            None => "whole vectors below 96 dimensions",
+        }
+    }
+
     /// What a field's metadata says, `None` for nothing that is known.
     pub(crate) fn of_field(field: &Field) -> Option<Self> {
         Self::of_name(field.metadata().get(QUANTIZATION_KEY)?)

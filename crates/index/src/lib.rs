@@ -72,6 +72,7 @@ mod vector_index;
 mod visited;
 mod visits;
 
+pub use bytes_per_row::RowBytes;
 pub use checkpoint::{Saved, VectorSource};
 pub use error::{Error, Result};
 pub use hnsw::{Hnsw, HnswParams};

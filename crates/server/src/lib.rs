@@ -36,6 +36,7 @@ mod info;
 mod json;
 mod listen;
 mod member;
+mod pieces;
 mod put;
 mod service;
 mod status;
@@ -134,7 +135,7 @@ fn graph_options(config: &Config, defaults: GraphOptions) -> GraphOptions {
 }
 
 /// The engine's options as configured.
-fn engine_options(config: &Config) -> Options {
+pub fn engine_options(config: &Config) -> Options {
     let sync = if config.wal_sync_method == WalSyncMethod::None {
         SyncMode::Never
     } else if config.storage_async_fsync {

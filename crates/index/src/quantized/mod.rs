@@ -44,6 +44,8 @@ mod search;
 mod tests;
 mod walk;
 
+pub(crate) use save::NODE as SAVED_NODE;
+
 use std::fmt;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

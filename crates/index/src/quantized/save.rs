@@ -41,7 +41,7 @@ pub(super) const VERSION: u32 = 1;
 /// Bytes before the centre.
 pub(super) const HEADER: usize = 36;
 /// Bytes of a node besides its code.
-pub(super) const NODE: usize = 20 + 128;
+pub(crate) const NODE: usize = 20 + 128;
 
 impl QuantizedGraph {
     /// Writes the graph to `out`; the format is described in the module. Nodes are numbered anew, without those that are
