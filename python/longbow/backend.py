@@ -7,6 +7,7 @@ from typing import Any, Callable, Protocol
 
 import pyarrow as pa
 
+from .answers import AnswerStream
 from .results import DatasetInfo, InsertResult
 from .stream import BatchStream
 
@@ -31,7 +32,7 @@ class Backend(Protocol):
     ) -> tuple[Any, Any]:
         """Ids and distances as numpy arrays, k places to a query."""
 
-    def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> BatchStream:
+    def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> AnswerStream:
         """Nearest neighbours of many vectors, as they are found."""
 
     def rows(self, ticket: Mapping[str, Any]) -> BatchStream:

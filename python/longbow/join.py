@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from . import vectors
+from .answers import AnswerStream
 from .errors import InvalidArgument, translated
 from .session import Session
-from .stream import BatchStream
 
 #: Queries in one message. Enough to keep the server's cores busy, few enough
 #: that the first answers come soon.
-BATCH_QUERIES = 256
+BATCH_QUERIES = 512
 
 
 def query_batches(dataset: str, queries: Any, k: int, ef: int | None) -> Iterator[pa.RecordBatch]:
@@ -25,8 +25,8 @@ def query_batches(dataset: str, queries: Any, k: int, ef: int | None) -> Iterato
     ``queries`` is what :func:`longbow.vectors.matrix` takes, or an iterator of
     such blocks.
 
-    >>> [batch.num_rows for batch in query_batches("books", [[1, 2]] * 300, 5, None)]
-    [256, 44]
+    >>> [batch.num_rows for batch in query_batches("books", [[1, 2]] * 600, 5, None)]
+    [512, 88]
     """
     blocks: Iterator[Any] = iter([queries]) if vectors.is_many(queries) else iter(queries)
     for block in blocks:
@@ -49,7 +49,7 @@ def _message(dataset: str, array: pa.Array, k: int, ef: int | None) -> pa.Record
     return pa.record_batch(columns)
 
 
-class Join(BatchStream):
+class Join(AnswerStream):
     """One exchange. Queries are written by a thread while answers are read."""
 
     def __init__(self, session: Session, messages: Iterator[pa.RecordBatch]) -> None:

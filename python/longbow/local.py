@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 import pyarrow as pa
 
 from . import vectors
+from .answers import AnswerStream
 from .errors import Internal, InvalidArgument
+from .join import BATCH_QUERIES
 from .requests import without_none
-from .results import DatasetInfo, InsertResult
+from .results import QUERY_KEY, DatasetInfo, InsertResult
 from .session import decode, encode
 from .stream import BatchStream
 
 if TYPE_CHECKING:
     from ._engine import Engine, Rows
-
-#: Queries that are answered at once: enough for all cores, few enough that the
-#: first answers come soon.
-JOIN_QUERIES = 1024
 
 
 class Local:
@@ -66,19 +64,20 @@ class Local:
             return ids, distances
         return ids.reshape(-1, k), distances.reshape(-1, k)
 
-    def join(self, dataset: str, given: Any, k: int, ef: int | None) -> BatchStream:
+    def join(self, dataset: str, given: Any, k: int, ef: int | None) -> AnswerStream:
         search = encode({"dataset": dataset, "k": k, **({} if ef is None else {"ef": ef})})
         blocks: Iterator[Any] = iter([given]) if vectors.is_many(given) else iter(given)
-        return BatchStream(_Reader(self._answers(search, blocks)))
+        return AnswerStream(_Reader(self._answers(search, blocks)))
 
-    def _answers(self, search: bytes, blocks: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+    def _answers(self, search: bytes, blocks: Iterator[Any]) -> Iterator[_Chunk]:
         first = 0
         for block in blocks:
             # A block of one vector is a block of several all the same.
             queries = vectors.floats(vectors.matrix(block))
-            for start in range(0, len(queries), JOIN_QUERIES):
-                part = queries[start : start + JOIN_QUERIES]
-                yield self.engine.search(search, part, first + start)
+            for start in range(0, len(queries), BATCH_QUERIES):
+                part = queries[start : start + BATCH_QUERIES]
+                found = self.engine.search(search, part, first + start)
+                yield _Chunk(found, _progress(first + start + len(part), found))
             first += len(queries)
         if first == 0:
             raise InvalidArgument("missing_query", "no vectors to search for")
@@ -150,33 +149,41 @@ class _Numpy:
 
 class _Chunk(NamedTuple):
     data: pa.RecordBatch
+    app_metadata: pa.Buffer | None = None
+
+
+def _progress(done: int, found: pa.RecordBatch) -> pa.Buffer:
+    """What a server says beside its answers to some of many queries."""
+    query = found.schema.metadata[QUERY_KEY].decode()
+    told = f'{{"queries_done":{done},"queries_asked":{done},"query":{query}}}'
+    return pa.py_buffer(told.encode())
 
 
 class _Reader:
     """Batches, read as Flight's reader is."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], schema: pa.Schema | None = None) -> None:
-        self._batches, self._schema = batches, schema
-        self._head: pa.RecordBatch | None = None
+    def __init__(self, chunks: Iterator[_Chunk], schema: pa.Schema | None = None) -> None:
+        self._chunks, self._schema = chunks, schema
+        self._head: _Chunk | None = None
 
     @property
     def schema(self) -> pa.Schema:
         if self._schema is None:
-            self._head = next(self._batches)
-            self._schema = self._head.schema
+            self._head = next(self._chunks)
+            self._schema = self._head.data.schema
         return self._schema
 
     def read_chunk(self) -> _Chunk:
-        batch, self._head = self._head, None
-        if batch is None:
-            batch = next(self._batches)
-            self._schema = self._schema or batch.schema
-        return _Chunk(batch)
+        chunk, self._head = self._head, None
+        if chunk is None:
+            chunk = next(self._chunks)
+            self._schema = self._schema or chunk.data.schema
+        return chunk
 
     def cancel(self) -> None:
-        self._batches = iter(())
+        self._chunks, self._head = iter(()), None
 
 
-def _each(rows: Rows) -> Iterator[pa.RecordBatch]:
+def _each(rows: Rows) -> Iterator[_Chunk]:
     while (batch := rows.next_batch()) is not None:
-        yield batch
+        yield _Chunk(batch)

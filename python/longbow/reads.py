@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .answers import AnswerStream
 from .backend import Backend
 from .errors import InvalidArgument, NotFound
 from .requests import Filters, filter_list, plain, without_none
@@ -152,7 +153,7 @@ class Reads:
 
     def knn_join(
         self, dataset: str, vectors: Any, k: int = 10, *, ef: int | None = None
-    ) -> BatchStream:
+    ) -> AnswerStream:
         """Searches for many vectors over one stream; answers come as they are found.
 
         Args:
@@ -165,7 +166,7 @@ class Reads:
         Returns:
             A stream of record batches with ``query_index``, the position of
             the query in the whole of ``vectors``, ``id``, ``score`` and
-            ``distance``.
+            ``distance``. Its ``queries_done`` says how far it has come.
 
         Example:
             >>> for batch in client.knn_join("books", [[0.1, 0.2, 0.3]], k=2):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from . import arrays, vectors
+from .answers import AnswerStream
 from .errors import translated
 from .join import Join, query_batches
 from .put import put
@@ -35,7 +36,7 @@ class Remote:
         return None if name in _WORDS else decode(told, f"the result of {name}")
 
     def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
-        return BatchStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
+        return AnswerStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
 
     def nearest(
         self,
@@ -56,7 +57,7 @@ class Remote:
             found = self.search(dataset, queries, options)
         return arrays.places(found, len(queries), k)
 
-    def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> BatchStream:
+    def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> AnswerStream:
         return Join(self._session, query_batches(dataset, vectors, k, ef))
 
     def rows(self, ticket: Mapping[str, Any]) -> BatchStream:

@@ -10,6 +10,9 @@ import pyarrow as pa
 
 from .errors import InvalidArgument
 
+#: Key of a reply's metadata that holds its :class:`QueryInfo` as JSON.
+QUERY_KEY = b"longbow.query"
+
 
 @dataclass(frozen=True)
 class InsertResult:
@@ -106,7 +109,7 @@ def query_info(table: Any) -> QueryInfo:
     2
     """
     schema = table if isinstance(table, pa.Schema) else table.schema
-    text = (schema.metadata or {}).get(b"longbow.query")
+    text = (schema.metadata or {}).get(QUERY_KEY)
     if text is None:
         raise InvalidArgument("no_query_info", "this table is not the reply of a search")
     told = json.loads(text)

@@ -48,9 +48,14 @@ class BatchStream(Closing):
                 self._done = True
                 self._ended(error)
                 break
+            if chunk.app_metadata is not None:
+                self._told(chunk.app_metadata.to_pybytes())
             if chunk.data is not None:
                 return chunk.data
         raise StopIteration
+
+    def _told(self, metadata: bytes) -> None:
+        """A message came with metadata."""
 
     def _ended(self, error: pa.ArrowException | None) -> None:
         """The server has ended the stream, with an error or without."""

@@ -55,9 +55,10 @@ class Writes:
                 without them gets 0, 1, 2…
             metric: ``euclidean`` (the default of a new dataset), ``cosine`` or
                 ``dot_product``.
-            quantization: what the index holds of each vector: ``rabitq`` (codes)
-                or ``none`` (all of it). The dataset's first insert decides; by
-                default the server does, by metric, type and dimension.
+            quantization: what the index holds of each vector: ``rabitq`` (codes),
+                ``sq8`` (fewer codes: less memory, slower) or ``none`` (all of
+                it). The dataset's first insert decides; by default the server
+                does, by metric, type and dimension.
             dtype: the type to store vectors in, like ``float16``. By default
                 typed data keeps its own, and Python lists become ``float32``.
             batch_size: rows a message; by default as many as make 8 MB.

@@ -56,6 +56,18 @@ def test_each_row_is_a_query_and_answers_stream_back(wire, fifty) -> None:
     assert table["id"].to_pylist()[::2] == [3, 5, 7]
 
 
+def test_each_answer_says_how_far_it_has_come(wire, fifty) -> None:
+    # 600 queries in one message are answered by two.
+    batches = [queries(fifty, [n % 50 for n in range(600)], 2), queries(fifty, [7], 2)]
+    told = [
+        json.loads(metadata.to_pybytes())
+        for _, metadata in exchange(wire, COMMAND(b"VectorSearch"), *batches)
+    ]
+    far = [(one["queries_done"], one["queries_asked"]) for one in told]
+    assert far == [(512, 600), (600, 600), (601, 601)]
+    assert [one["query"]["returned"] for one in told] == [1024, 176, 2]
+
+
 def test_ef_is_optional_and_accepted(wire, fifty) -> None:
     batch = queries(fifty, [3, 5], 1, ef=pa.array([50, 100], pa.int32()))
     assert joined(exchange(wire, COMMAND(b"VectorSearch"), batch))["id"].to_pylist() == [3, 5]

@@ -3,6 +3,7 @@
 import json
 
 import pyarrow as pa
+import pyarrow.flight as flight
 import pytest
 from wire import refused, rows
 
@@ -93,6 +94,30 @@ def test_vectors_bring_a_query_index_first(wire, fifty, count) -> None:
     assert table.schema.names == ["query_index", "id", "score", "distance"]
     assert table.schema.field(0).type == pa.int32()
     assert table["query_index"].to_pylist() == [n for n in range(count) for _ in range(2)]
+
+
+def search_ticket(dataset: str, vectors: list) -> flight.Ticket:
+    search = {"dataset": dataset, "vectors": vectors, "k": 2}
+    return flight.Ticket(json.dumps({"search": search}).encode())
+
+
+def test_many_vectors_are_answered_message_by_message(wire, fifty) -> None:
+    vectors = [[float(n % 50), 1.0] for n in range(1200)]
+    chunks = list(wire.data.do_get(search_ticket(fifty, vectors)))
+    far = [json.loads(chunk.app_metadata.to_pybytes()) for chunk in chunks]
+    assert [one["queries_done"] for one in far] == [512, 1024, 1200]
+    assert {one["queries_asked"] for one in far} == {1200}
+    assert [chunk.data.num_rows for chunk in chunks] == [1024, 1024, 352]
+    table = pa.Table.from_batches([chunk.data for chunk in chunks])
+    assert table.schema.names == ["query_index", "id", "score", "distance"]
+    assert table["query_index"].to_pylist() == [n for n in range(1200) for _ in range(2)]
+    assert table["id"].to_pylist()[::2] == [n % 50 for n in range(1200)]
+
+
+def test_a_wrong_vector_among_many_is_refused_before_the_first_is_answered(wire, fifty) -> None:
+    vectors = [[1.0, 1.0]] * 1199 + [[1.0]]
+    with refused(pa.ArrowInvalid, "dimension_mismatch"):
+        next(iter(wire.data.do_get(search_ticket(fifty, vectors))))
 
 
 def test_columns_and_the_vector_come_last(wire, fifty) -> None:

@@ -61,7 +61,7 @@ def test_a_closed_database_has_its_index_when_it_is_opened_again(tmp_path) -> No
     (manifest,) = (tmp_path / "data").glob("MANIFEST")
     saved = manifest.read_bytes()
     with longbow.open(tmp_path / "data") as database:
-        assert database.ready("d").index_len == 2000
+        assert database.wait_until_indexed("d").index_len == 2000
     # Nothing new, nothing written.
     assert manifest.read_bytes() == saved
 

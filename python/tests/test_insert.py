@@ -216,7 +216,7 @@ def index_of(client, dataset: str) -> dict:
 
 
 @pytest.mark.parametrize(
-    "said, expected", [(None, "rabitq"), ("rabitq", "rabitq"), ("none", "none")]
+    "said, expected", [(None, "rabitq"), ("rabitq", "rabitq"), ("sq8", "sq8"), ("none", "none")]
 )
 def test_long_vectors_are_quantized_unless_told_otherwise(client, dataset, said, expected) -> None:
     client.insert(dataset, LONG, quantization=said)

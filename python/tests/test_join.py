@@ -11,7 +11,7 @@ import longbow
 from longbow.join import BATCH_QUERIES
 
 RANDOM = np.random.default_rng(3)
-MATRIX = RANDOM.normal(size=(500, 8)).astype("f4")
+MATRIX = RANDOM.normal(size=(600, 8)).astype("f4")
 
 
 @pytest.fixture(scope="module")
@@ -23,12 +23,12 @@ def points(client) -> str:
 def test_each_row_finds_itself(client, points) -> None:
     found = client.search_many(points, MATRIX, k=2)
     assert found.column_names[:4] == ["query_index", "id", "score", "distance"]
-    assert found.num_rows == 1000
+    assert found.num_rows == 1200
     best = found.to_pandas().groupby("query_index").first()
     # Positions count over the whole join, not within one message.
     assert len(MATRIX) > BATCH_QUERIES
-    assert best.index.tolist() == list(range(500))
-    assert best["id"].tolist() == list(range(500))
+    assert best.index.tolist() == list(range(600))
+    assert best["id"].tolist() == list(range(600))
 
 
 def test_answers_are_those_of_search(client, points) -> None:

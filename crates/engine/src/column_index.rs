@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
+use longbow_index::Visit;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::Result;
@@ -25,10 +26,14 @@ pub struct ColumnIndex {
     graph: ArcSwap<Graph>,
     watermark: AtomicU64,
     progress: Mutex<Progress>,
-    /// Rung when the watermark has moved.
+    /// Whether the graph is still to be read from a checkpoint. Changed with `progress` locked.
+    loading: AtomicBool,
+    /// Rung when the watermark has moved, or the graph was read.
     moved: Condvar,
     /// Held shared by each running job and exclusively by whoever needs the graph to stand still.
     pause: RwLock<()>,
+    /// Rows of the dataset that had died when dead rows last began to leave the graph.
+    pub(crate) died: AtomicU64,
 }
 
 /// A graph and its watermark at one moment. A view that is taken after it sees each row below the watermark in the
@@ -39,6 +44,8 @@ pub struct Reached {
     pub graph: Arc<Graph>,
     /// Rows below it need no scan.
     pub watermark: u64,
+    /// Keeps in the graph what a view shows that is taken after this.
+    _visit: Option<Visit>,
 }
 
 #[derive(Debug, Default)]
@@ -72,9 +79,38 @@ impl ColumnIndex {
                 claimed: watermark,
                 ended: BTreeMap::new(),
             }),
+            loading: AtomicBool::new(false),
             moved: Condvar::new(),
             pause: RwLock::new(()),
+            died: AtomicU64::new(0),
         }
+    }
+
+    /// An empty graph, in place of which comes one of a checkpoint. Until then nothing is inserted.
+    ///
+    /// # Errors
+    /// As [`ColumnIndex::new`].
+    pub(crate) fn loading(column: &VectorColumn, options: &GraphOptions) -> Result<Self> {
+        Ok(ColumnIndex {
+            loading: AtomicBool::new(true),
+            ..Self::new(column, options, 0)?
+        })
+    }
+
+    /// Takes the graph of a checkpoint, which holds all rows below `watermark`.
+    pub(crate) fn loaded(&self, graph: Graph, watermark: u64) {
+        let mut progress = self.progress.lock();
+        debug_assert!(self.loading.load(Ordering::Relaxed), "before any insert");
+        progress.claimed = watermark;
+        self.graph.store(Arc::new(graph));
+        self.watermark.store(watermark, Ordering::Release);
+    }
+
+    /// Lets inserts begin.
+    pub(crate) fn end_loading(&self) {
+        let _progress = self.progress.lock();
+        self.loading.store(false, Ordering::Release);
+        self.moved.notify_all();
     }
 
     /// The graph. Load the watermark first: rows below it are then in the graph that this returns.
@@ -90,7 +126,12 @@ impl ColumnIndex {
     /// Rows below `end` that are to be indexed and are not yet.
     pub fn waiting(&self, end: u64) -> u64 {
         let rows = end.saturating_sub(self.watermark());
-        if self.is_too_early(rows) { 0 } else { rows }
+        let loading = self.loading.load(Ordering::Acquire);
+        if !loading && self.is_too_early(rows) {
+            0
+        } else {
+            rows
+        }
     }
 
     /// Whether a graph waits for more than these rows to begin: the origin of its codes, taken from one row, would be
@@ -103,9 +144,12 @@ impl ColumnIndex {
     pub fn reached(&self) -> Reached {
         // In this order: rows below the watermark are in a graph that is loaded after it.
         let watermark = self.watermark();
+        let graph = self.graph();
+        let visit = graph.enter();
         Reached {
-            graph: self.graph(),
+            graph,
             watermark,
+            _visit: visit,
         }
     }
 
@@ -113,7 +157,7 @@ impl ColumnIndex {
     /// while the job runs.
     pub fn claim(&self, end: u64) -> Option<(u64, u64, RwLockReadGuard<'_, ()>)> {
         // Blocks while the graph is saved; jobs of other columns go on in other workers.
-        let running = self.pause.try_read()?;
+        let running = self.run()?;
         let mut progress = self.progress.lock();
         let first = progress.claimed;
         if first >= end || self.is_too_early(end - first) {
@@ -147,8 +191,21 @@ impl ColumnIndex {
         true
     }
 
-    /// Waits for running jobs to end and holds back new ones.
+    /// Begins a job, unless the graph is to stand still, or is not there yet.
+    pub(crate) fn run(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        if self.loading.load(Ordering::Acquire) {
+            return None;
+        }
+        self.pause.try_read()
+    }
+
+    /// Waits for running jobs to end and holds back new ones. A graph that is being read is there when this returns.
     pub fn hold_still(&self) -> RwLockWriteGuard<'_, ()> {
+        let mut progress = self.progress.lock();
+        while self.loading.load(Ordering::Acquire) {
+            self.moved.wait(&mut progress);
+        }
+        drop(progress);
         self.pause.write()
     }
 

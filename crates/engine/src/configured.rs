@@ -82,6 +82,7 @@ fn graph_options(config: &Config, defaults: GraphOptions) -> GraphOptions {
         quantization: match config.quantization {
             QuantizationChoice::Auto => None,
             QuantizationChoice::Rabitq => Some(Quantization::Rabitq),
+            QuantizationChoice::Sq8 => Some(Quantization::Sq8),
             QuantizationChoice::None => Some(Quantization::None),
         },
         hnsw: HnswParams {

@@ -17,11 +17,12 @@ use crate::entry::{Op, SchemaText, Small};
 use crate::error::{Error, Result};
 use crate::filter::Condition;
 use crate::id::Id;
+use crate::loading::Load;
 use crate::options::Options;
 use crate::put::PutSession;
 use crate::recover::{Recovered, recover};
 use crate::shared::{Pending, Shared};
-use crate::{checkpoint, compact, indexer, maintenance, search, vacuum};
+use crate::{checkpoint, compact, indexer, loading, maintenance, search, vacuum};
 
 /// A vector database on one data folder. Cloning shares it; the last [`Engine::close`] or drop ends its threads.
 #[derive(Debug, Clone)]
@@ -46,7 +47,8 @@ struct Threads {
 
 impl Engine {
     /// Opens a data folder, creating it if it is empty: reads the last checkpoint, replays the log after it, and
-    /// starts the threads. Everything that was ever acknowledged is there again when this returns.
+    /// starts the threads. Everything that was ever acknowledged is there again when this returns; graphs are read after
+    /// that, and until then rows are scanned.
     ///
     /// # Errors
     /// If another process holds the folder, if it is damaged or of a newer version, or if the disk fails.
@@ -54,9 +56,9 @@ impl Engine {
         disk.create_dir_all(&options.path)?;
         let lock = lock_folder(disk.as_ref(), &options.path, "longbow")?;
         let (to_applier, committed) = std::sync::mpsc::channel();
-        let (shared, recovered) = recover(disk, options, to_applier)?;
+        let (shared, recovered, loads) = recover(disk, options, to_applier)?;
         let shared = Arc::new(shared);
-        let threads = Threads::start(&shared, committed);
+        let threads = Threads::start(&shared, committed, loads);
         let inner = Inner {
             shared,
             recovered,
@@ -79,6 +81,11 @@ impl Engine {
     /// What opening the folder found.
     pub fn recovered(&self) -> &Recovered {
         &self.inner.recovered
+    }
+
+    /// Graphs of the last checkpoint that could not be read, and so are built anew: all of them once the indexes are ready.
+    pub fn rebuilt_graphs(&self) -> usize {
+        self.shared().rebuilt_graphs.load(Ordering::Relaxed)
     }
 
     /// The options it was opened with.
@@ -351,7 +358,11 @@ impl Drop for Inner {
 }
 
 impl Threads {
-    fn start(shared: &Arc<Shared>, committed: Receiver<Option<Committed>>) -> Self {
+    fn start(
+        shared: &Arc<Shared>,
+        committed: Receiver<Option<Committed>>,
+        loads: Vec<Load>,
+    ) -> Self {
         let spawn = |name: String, body: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name(name).spawn(body);
             thread.expect("the system has threads to give at start")
@@ -361,7 +372,11 @@ impl Threads {
             "apply".into(),
             Box::new(move || apply_all(&applied, &committed)),
         );
-        let mut others = Vec::new();
+        let loader = Arc::clone(shared);
+        let mut others = vec![spawn(
+            "load".into(),
+            Box::new(move || loading::run(&loader, loads)),
+        )];
         for worker in 0..shared.options.index_workers.max(1) {
             let shared = Arc::clone(shared);
             others.push(spawn(

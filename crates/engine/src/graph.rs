@@ -4,7 +4,8 @@ use std::io::Write;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, SearchStats, VectorSource,
+    Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, RowBytes, SearchStats,
+    VectorSource, Visit,
 };
 
 use crate::error::{Error, Result};
@@ -28,6 +29,17 @@ pub struct GraphOptions {
     pub rabitq: QuantizedParams,
 }
 
+impl GraphOptions {
+    /// Parameters of a graph with codes of this kind.
+    #[must_use]
+    pub fn codes(&self, kind: Quantization) -> QuantizedParams {
+        QuantizedParams {
+            edge_codes: kind == Quantization::Rabitq,
+            ..self.rabitq
+        }
+    }
+}
+
 /// A graph.
 #[derive(Debug)]
 pub enum Graph {
@@ -45,8 +57,9 @@ impl Graph {
     pub(crate) fn new(column: &VectorColumn, options: &GraphOptions) -> Result<Self> {
         Ok(match Quantization::of(column, options.quantization) {
             Quantization::None => Graph::Hnsw(Hnsw::new(column.space, options.hnsw)?),
-            Quantization::Rabitq => {
-                Graph::Quantized(QuantizedGraph::new(column.space, options.rabitq)?)
+            codes => {
+                let params = options.codes(codes);
+                Graph::Quantized(QuantizedGraph::new(column.space, params)?)
             }
         })
     }
@@ -62,29 +75,34 @@ impl Graph {
         vectors: &dyn VectorSource,
     ) -> Result<Self> {
         let expected = Quantization::of(column, options.quantization);
-        let got = if QuantizedGraph::is_saved(bytes) {
-            Quantization::Rabitq
-        } else {
-            Quantization::None
-        };
-        if expected != got {
-            let (expected, got) = (expected.name(), got.name());
-            return Err(Error::OtherGraph { expected, got });
-        }
         let space = column.space;
-        Ok(match got {
-            Quantization::None => Graph::Hnsw(Hnsw::load(space, options.hnsw, bytes, vectors)?),
-            Quantization::Rabitq => {
-                Graph::Quantized(QuantizedGraph::load(space, options.rabitq, bytes)?)
+        // Codes of edges are not saved, so whether there are any is decided anew.
+        match (expected, QuantizedGraph::is_saved(bytes)) {
+            (Quantization::None, false) => {
+                let graph = Hnsw::load(space, options.hnsw, bytes, vectors)?;
+                Ok(Graph::Hnsw(graph))
             }
-        })
+            (Quantization::None, true) => Err(Error::OtherGraph {
+                expected: expected.name(),
+                got: "codes",
+            }),
+            (codes, true) => {
+                let graph = QuantizedGraph::load(space, options.codes(codes), bytes)?;
+                Ok(Graph::Quantized(graph))
+            }
+            (codes, false) => Err(Error::OtherGraph {
+                expected: codes.name(),
+                got: Quantization::None.name(),
+            }),
+        }
     }
 
     /// What it holds of each vector.
     pub fn quantization(&self) -> Quantization {
         match self {
             Graph::Hnsw(_) => Quantization::None,
-            Graph::Quantized(_) => Quantization::Rabitq,
+            Graph::Quantized(graph) if graph.params().edge_codes => Quantization::Rabitq,
+            Graph::Quantized(_) => Quantization::Sq8,
         }
     }
 
@@ -181,10 +199,27 @@ impl Graph {
     }
 
     /// Bytes that the graph of a column takes for a row, on average over many.
-    pub(crate) fn bytes_per_row(column: &VectorColumn, options: &GraphOptions) -> usize {
+    pub(crate) fn bytes_per_row(column: &VectorColumn, options: &GraphOptions) -> RowBytes {
         match Quantization::of(column, options.quantization) {
             Quantization::None => Hnsw::bytes_per_row(column.space, options.hnsw),
-            Quantization::Rabitq => QuantizedGraph::bytes_per_row(column.space),
+            codes => QuantizedGraph::bytes_per_row(column.space, options.codes(codes)),
+        }
+    }
+
+    /// Begins a visit, for a reader who takes a view after it: what the view shows stays in the graph until it ends.
+    pub(crate) fn enter(&self) -> Option<Visit> {
+        match self {
+            // Nothing leaves it.
+            Graph::Hnsw(_) => None,
+            Graph::Quantized(graph) => Some(graph.enter()),
+        }
+    }
+
+    /// Bytes of those allocated that rows left, and others will take.
+    pub(crate) fn free_bytes(&self) -> usize {
+        match self {
+            Graph::Hnsw(_) => 0,
+            Graph::Quantized(graph) => graph.free_bytes(),
         }
     }
 

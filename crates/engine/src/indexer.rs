@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
+use crate::vacuum;
 use crate::vectors::Vectors;
 use crate::view::View;
 
@@ -98,6 +99,7 @@ fn stand_back(share: Share) {
 fn work(dataset: &Dataset) -> bool {
     let mut worked = false;
     for index in dataset.indexes().iter() {
+        worked |= vacuum::step(dataset, index);
         let view = dataset.view();
         let Some((first, end, _running)) = index.claim(view.next_row) else {
             continue;

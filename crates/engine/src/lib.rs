@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod brief;
 mod catalog;
 mod changes;
 mod checkpoint;
@@ -62,12 +63,14 @@ mod graph;
 mod helpers;
 mod id;
 mod indexer;
+mod loading;
 mod log_entries;
 mod maintenance;
 mod memory;
 mod observer;
 mod options;
 mod originals;
+mod plan;
 mod put;
 mod quantization;
 mod queue;
@@ -101,6 +104,7 @@ pub use id::Id;
 pub use log_entries::LogEntry;
 pub use memory::Memory;
 pub use options::Options;
+pub use plan::{ColumnPlan, Load, Plan};
 pub use put::PutSession;
 pub use quantization::{QUANTIZATION_KEY, Quantization};
 pub use recover::Recovered;
@@ -113,6 +117,6 @@ pub use shared::Pending;
 pub use verify::{FileDamage, FileKind, Progress, Tally, Verification};
 pub use view::View;
 
-pub use longbow_index::{HnswParams, QuantizedParams};
+pub use longbow_index::{HnswParams, QuantizedParams, RowBytes};
 pub use longbow_log::{Cut, Survey, SyncMethod, SyncMode, Torn};
-pub use longbow_storage::{Batch, schema_from_message};
+pub use longbow_storage::{Batch, IdKind, schema_from_message};

@@ -39,9 +39,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
                     compact::compact(shared, &dataset).map(drop),
                 );
                 report(
-                    "vacuum",
+                    "rebuild",
                     &dataset.name,
-                    vacuum::vacuum(&dataset, &shared.options.graphs),
+                    vacuum::rebuild(&dataset, &shared.options.graphs),
                 );
             }
             // What was retained by the last checkpoint may have become old, or was read.

@@ -20,7 +20,9 @@ pub struct Memory {
 impl Memory {
     /// All of it.
     pub fn total(&self) -> u64 {
-        self.tail_bytes + self.index_bytes + self.bookkeeping_bytes
+        self.tail_bytes
+            .saturating_add(self.index_bytes)
+            .saturating_add(self.bookkeeping_bytes)
     }
 }
 
@@ -38,17 +40,29 @@ impl Engine {
         memory
     }
 
-    /// Refuses a batch of `rows` with `bytes` if it does not fit the memory limit, now or once it is indexed.
+    /// Refuses a batch of `rows` with `bytes` for the dataset `name` if it does not fit the memory limit, now or once it
+    /// is indexed.
     ///
     /// # Errors
     /// [`Error::MemoryLimit`].
-    pub(crate) fn admit(&self, schema: &DatasetSchema, rows: usize, bytes: u64) -> Result<()> {
+    pub(crate) fn admit(
+        &self,
+        (name, schema): (&str, &DatasetSchema),
+        rows: usize,
+        bytes: u64,
+    ) -> Result<()> {
         let limit = self.options().memory_limit;
-        let graphs = graph_bytes(schema, &self.options().graphs, rows as u64);
+        let mut new = graph_bytes(schema, &self.options().graphs, rows as u64);
+        let mut asked = bytes;
         // Rows that were taken before and are in no graph yet were promised their place there.
-        let datasets = self.catalog().datasets();
-        let promised = datasets.iter().map(|dataset| promised(dataset, self));
-        let asked = promised.fold(bytes.saturating_add(graphs), u64::saturating_add);
+        for dataset in self.catalog().datasets() {
+            let mut promised = promised(&dataset, self);
+            if dataset.name == name {
+                promised = promised.saturating_add(std::mem::take(&mut new));
+            }
+            asked = asked.saturating_add(promised.saturating_sub(free_bytes(&dataset)));
+        }
+        let asked = asked.saturating_add(new);
         let used = self.memory().total();
         if used.saturating_add(asked) > limit {
             return Err(Error::MemoryLimit { used, asked, limit });
@@ -58,13 +72,20 @@ impl Engine {
 }
 
 /// What rows take in the graphs of all vector columns.
-fn graph_bytes(schema: &DatasetSchema, options: &GraphOptions, rows: u64) -> u64 {
+pub(crate) fn graph_bytes(schema: &DatasetSchema, options: &GraphOptions, rows: u64) -> u64 {
     let a_row: usize = schema
         .vectors
         .iter()
-        .map(|column| Graph::bytes_per_row(column, options))
+        .map(|column| Graph::bytes_per_row(column, options).total())
         .sum();
     rows.saturating_mul(a_row as u64)
+}
+
+/// What rows left in the graphs of a dataset, and others will take.
+fn free_bytes(dataset: &Dataset) -> u64 {
+    let indexes = dataset.indexes();
+    let free = indexes.iter().map(|index| index.graph().free_bytes());
+    free.sum::<usize>() as u64
 }
 
 /// What the rows of a dataset that are not in its graphs yet will take there.
@@ -75,7 +96,7 @@ fn promised(dataset: &Dataset, engine: &Engine) -> u64 {
         let mut columns = view.schema.vectors.iter();
         let column = columns.find(|column| column.name == index.column)?;
         let missing = view.next_row.saturating_sub(index.watermark());
-        let a_row = Graph::bytes_per_row(column, &engine.options().graphs);
+        let a_row = Graph::bytes_per_row(column, &engine.options().graphs).total();
         Some(missing.saturating_mul(a_row as u64))
     };
     indexes.iter().filter_map(|index| of_column(index)).sum()

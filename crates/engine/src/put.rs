@@ -149,7 +149,8 @@ impl PutSession {
             return Err(Error::EmptyBatch);
         }
         let schema = self.schema_after()?;
-        self.engine.admit(&schema, batch.rows(), batch.bytes())?;
+        self.engine
+            .admit((&self.name, &schema), batch.rows(), batch.bytes())?;
         let meaning = DatasetSchema::new(&batch.schema(), 0)?;
         check_values(&meaning, &batch)?;
         loop {

@@ -20,19 +20,24 @@ pub enum Quantization {
     /// `RaBitQ` codes, of eight bits an element for the vector and of one bit for each edge. The vectors themselves are
     /// read only for the last candidates of a search.
     Rabitq,
+    /// Codes of eight bits an element for the vector alone: a third of the memory or less, and slower.
+    Sq8,
 }
 
 impl Quantization {
+    const ALL: [Quantization; 3] = [Quantization::None, Quantization::Rabitq, Quantization::Sq8];
+
     /// Its name in metadata, configuration, and reports.
     pub fn name(self) -> &'static str {
         match self {
             Quantization::None => "none",
             Quantization::Rabitq => "rabitq",
+            Quantization::Sq8 => "sq8",
         }
     }
 
     fn of_name(name: &str) -> Option<Self> {
-        [Quantization::None, Quantization::Rabitq]
+        Self::ALL
             .into_iter()
             .find(|quantization| quantization.name() == name)
     }
@@ -45,6 +50,18 @@ impl Quantization {
             Some(chosen) => chosen,
             None if long => Quantization::Rabitq,
             None => Quantization::None,
+        }
+    }
+
+    /// Why a column gets what [`Quantization::of`] says.
+    pub fn reason(column: &VectorColumn, node: Option<Quantization>) -> &'static str {
+        let long = column.space.dim >= LEAST_DIM;
+        match column.quantization.or(node) {
+            _ if column.space.metric == Metric::Dot => "codes are for euclidean and cosine",
+            _ if !column.native => "codes are for float32, float16, int8 and uint8",
+            Some(_) => "as configured",
+            None if long => "codes from 96 dimensions on",
+            None => "whole vectors below 96 dimensions",
         }
     }
 
@@ -76,10 +93,10 @@ pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn], metric: Metric) -
         };
         let column = vectors.iter().find(|column| column.index == index);
         let why = match (Quantization::of_name(got), column) {
-            (None, _) => Some("expected rabitq or none"),
+            (None, _) => Some("expected rabitq, sq8 or none"),
             (_, None) => Some("only vector columns have one; remove it"),
-            (Some(Quantization::Rabitq), Some(column)) => why_not(metric, column.native),
             (Some(Quantization::None), Some(_)) => None,
+            (Some(_), Some(column)) => why_not(metric, column.native),
         };
         if let Some(why) = why {
             return Err(Error::BadQuantization {

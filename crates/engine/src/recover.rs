@@ -6,7 +6,6 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use longbow_disk::Disk;
-use longbow_index::VectorSource;
 use longbow_log::Log;
 use longbow_storage::{DatasetManifest, IdMap, Manifest, Segment, Tombstones};
 
@@ -17,16 +16,14 @@ use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, GraphOptions};
+use crate::loading::Load;
 use crate::observer::LogMetrics;
 use crate::options::Options;
 use crate::replay::replaying;
 use crate::schema::{DatasetSchema, VectorColumn};
 use crate::shared::Shared;
 use crate::tail::Tail;
-use crate::vectors::Vectors;
-use crate::verify::check_graph;
-use crate::view::{Part, View};
+use crate::view::View;
 
 /// Dead rows of a checkpoint died before any log entry that a reader can ask about.
 const DEAD_BEFORE: u64 = 1;
@@ -46,8 +43,6 @@ pub struct Recovered {
     pub log_bytes: u64,
     /// Bytes of a torn tail that were cut from the log: writes that were never acknowledged.
     pub cut_bytes: u64,
-    /// Graphs that could not be taken from the checkpoint and are built anew.
-    pub rebuilt_graphs: usize,
     /// How long it took.
     pub took: Duration,
 }
@@ -60,7 +55,7 @@ pub(crate) fn recover(
     disk: Arc<dyn Disk>,
     options: Options,
     to_applier: Sender<Option<Committed>>,
-) -> Result<(Shared, Recovered)> {
+) -> Result<(Shared, Recovered, Vec<Load>)> {
     let started = Instant::now();
     let mut recovered = Recovered::default();
     let manifest_path = options.path.join(MANIFEST);
@@ -68,7 +63,7 @@ pub(crate) fn recover(
     refuse_missing_log(disk.as_ref(), &options.path, found.is_some())?;
     let manifest = found.unwrap_or_default();
     recovered.checkpoint = manifest.checkpoint;
-    let catalog = load(disk.as_ref(), &options, &manifest, &mut recovered)?;
+    let (catalog, loads) = load(disk.as_ref(), &options, &manifest)?;
     let after = covered(&manifest);
     let log_options = longbow_log::Options {
         segment_size: options.log_segment_bytes,
@@ -123,6 +118,7 @@ pub(crate) fn recover(
             to_applier,
         ),
         recovered,
+        loads,
     ))
 }
 
@@ -139,30 +135,23 @@ pub(crate) fn refuse_missing_log(disk: &dyn Disk, folder: &Path, has_manifest: b
     Err(Error::LogMissing { path })
 }
 
-fn load(
-    disk: &dyn Disk,
-    options: &Options,
-    manifest: &Manifest,
-    recovered: &mut Recovered,
-) -> Result<Catalog> {
+fn load(disk: &dyn Disk, options: &Options, manifest: &Manifest) -> Result<(Catalog, Vec<Load>)> {
+    let mut loads = Vec::new();
     let mut datasets = Vec::with_capacity(manifest.datasets.len());
     for saved in &manifest.datasets {
-        datasets.push(Arc::new(load_dataset(disk, options, saved, recovered)?));
+        datasets.push(Arc::new(load_dataset(disk, options, saved, &mut loads)?));
     }
     let namespaces = manifest.namespaces.clone();
-    Ok(Catalog::restored(
-        manifest.catalog_index,
-        manifest.next_dataset.max(1),
-        namespaces,
-        datasets,
-    ))
+    let next_dataset = manifest.next_dataset.max(1);
+    let catalog = Catalog::restored(manifest.catalog_index, next_dataset, namespaces, datasets);
+    Ok((catalog, loads))
 }
 
 fn load_dataset(
     disk: &dyn Disk,
     options: &Options,
     saved: &DatasetManifest,
-    recovered: &mut Recovered,
+    loads: &mut Vec<Load>,
 ) -> Result<Dataset> {
     let dir = options.path.join("datasets").join(saved.number.to_string());
     let schema = DatasetSchema::new(&saved.schema, saved.schema_version)?;
@@ -192,9 +181,9 @@ fn load_dataset(
     view.live = ids.len() as u64;
     let mut indexes = Vec::with_capacity(schema.vectors.len());
     for column in &schema.vectors {
-        indexes.push(Arc::new(load_index(
-            disk, options, saved, &view, column, recovered,
-        )?));
+        let (index, load) = load_index(disk, options, saved, &view, column)?;
+        indexes.push(index);
+        loads.extend(load);
     }
     Ok(Dataset::from_parts(
         saved.number,
@@ -241,77 +230,30 @@ fn load_ids(view: &View) -> Result<IdMap> {
     Ok(ids)
 }
 
+/// The index of a column, and what is to be read into it.
 fn load_index(
     disk: &dyn Disk,
     options: &Options,
     saved: &DatasetManifest,
     view: &View,
     column: &VectorColumn,
-    recovered: &mut Recovered,
-) -> Result<ColumnIndex> {
-    let fresh = || ColumnIndex::new(column, &options.graphs, 0);
-    let Some(saved_index) = saved
-        .indexes
-        .iter()
-        .find(|index| index.column == column.name)
-    else {
-        return fresh();
+) -> Result<(Arc<ColumnIndex>, Option<Load>)> {
+    let mut indexes = saved.indexes.iter();
+    let Some(saved_index) = indexes.find(|index| index.column == column.name) else {
+        let fresh = ColumnIndex::new(column, &options.graphs, 0)?;
+        return Ok((Arc::new(fresh), None));
     };
     let dir = options.path.join("datasets").join(saved.number.to_string());
-    let bytes = disk.map(&dir.join(&saved_index.file))?;
-    let graph = check_graph(&bytes, saved_index)
-        .and_then(|()| load_graph(column, &options.graphs, view, &bytes));
-    match graph {
-        Ok(graph) => Ok(ColumnIndex::with_graph(
-            &column.name,
-            graph,
-            saved_index.rows_end,
-        )),
-        Err(error) => {
-            // Nothing is lost: rows without a graph are scanned until the graph is built anew.
-            tracing::warn!(dataset = saved.name, column = column.name, %error, "graph is built anew");
-            recovered.rebuilt_graphs += 1;
-            fresh()
-        }
-    }
-}
-
-fn load_graph(
-    column: &VectorColumn,
-    options: &GraphOptions,
-    view: &View,
-    bytes: &[u8],
-) -> Result<Graph> {
-    let mut parts = Vec::new();
-    for part in view.parts(0) {
-        let (batch, runs) = (part.batch, part.runs);
-        if let Some(vectors) = Vectors::of(batch, column)? {
-            parts.push((Part { batch, runs }, vectors));
-        }
-    }
-    Graph::load(column, options, bytes, &PartVectors(parts))
-}
-
-/// The vectors of a view by row number.
-struct PartVectors<'a>(Vec<(Part<'a>, Vectors<'a>)>);
-
-impl VectorSource for PartVectors<'_> {
-    fn vector(&self, row: u64) -> Option<&[u8]> {
-        let at = self
-            .0
-            .partition_point(|(part, _)| part.runs[0].first_row <= row)
-            .checked_sub(1)?;
-        let (part, vectors) = &self.0[at];
-        let run = part
-            .runs
-            .partition_point(|run| run.first_row <= row)
-            .checked_sub(1)?;
-        let run = part.runs[run];
-        let offset = usize::try_from(row - run.first_row)
-            .ok()
-            .filter(|offset| *offset < run.len)?;
-        vectors.row(run.start + offset)
-    }
+    let index = Arc::new(ColumnIndex::loading(column, &options.graphs)?);
+    let load = Load {
+        dataset: saved.name.clone(),
+        index: Arc::clone(&index),
+        column: column.clone(),
+        view: view.clone(),
+        saved: saved_index.clone(),
+        bytes: disk.map(&dir.join(&saved_index.file))?,
+    };
+    Ok((index, Some(load)))
 }
 
 /// One more than the greatest number in the names of the folder's files.

@@ -1,8 +1,9 @@
 //! A search from request to Arrow table.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
@@ -84,8 +85,29 @@ impl Engine {
     /// # Errors
     /// If the dataset, a column or a filter is wrong, or the time limit passes.
     pub fn search(&self, dataset: &str, request: &SearchRequest) -> Result<SearchReply> {
+        let mut whole = None;
+        self.search_in_pieces(dataset, request, usize::MAX, |reply| {
+            whole = Some(reply);
+            ControlFlow::Break(())
+        })?;
+        whole.ok_or(Error::NoQueryVector)
+    }
+
+    /// Searches a dataset, and hands over a reply for every `most` queries as soon as it is there, in order, until told to
+    /// break off. All are of one moment: they hold every write that was acknowledged before the call. The time limit is
+    /// for all of them, and what `each` takes counts.
+    ///
+    /// # Errors
+    /// As [`Engine::search`].
+    pub fn search_in_pieces(
+        &self,
+        dataset: &str,
+        request: &SearchRequest,
+        most: usize,
+        mut each: impl FnMut(SearchReply) -> ControlFlow<()>,
+    ) -> Result<()> {
         let dataset = self.dataset(dataset)?;
-        let started = Instant::now();
+        let mut started = Instant::now();
         request.check()?;
         // Before the view, so that a row which the graph left out as dead is dead in the view too.
         let mut reached = dataset.reached();
@@ -105,15 +127,25 @@ impl Engine {
             max_distance: request.max_distance,
             deadline: request.timeout.map(|limit| (started + limit, limit)),
         };
-        let planned = started.elapsed();
-        let found = searcher.find_all(&request.vectors, &self.shared().helpers)?;
-        let mut info = summary(&found, request.k);
-        info.plan_us = micros(planned);
-        info.index_us = micros(started.elapsed() - planned);
-        let first_query = request
-            .first_query
-            .or((request.vectors.len() > 1).then_some(0));
-        table(&searcher, &found, &fields, first_query, info, started)
+        // A wrong one is refused before the first is answered.
+        searcher.check_vectors(&request.vectors)?;
+        let several = request.vectors.len() > 1;
+        let mut first_query = request.first_query.or(several.then_some(0));
+        let mut planned = started.elapsed();
+        for vectors in request.vectors.chunks(most.max(1)) {
+            let found = searcher.find_all(vectors, &self.shared().helpers)?;
+            let mut info = summary(&found, request.k);
+            info.plan_us = micros(planned);
+            info.index_us = micros(started.elapsed() - planned);
+            let reply = table(&searcher, &found, &fields, first_query, info, started)?;
+            if each(reply).is_break() {
+                break;
+            }
+            first_query =
+                first_query.map(|first| first.saturating_add_unsigned(found.len() as u32));
+            (started, planned) = (Instant::now(), Duration::ZERO);
+        }
+        Ok(())
     }
 
     /// The vector of the row with an id, as float32.

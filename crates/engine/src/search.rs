@@ -181,11 +181,15 @@ pub(crate) struct Searcher<'a> {
 }
 
 impl Searcher<'_> {
-    /// Finds the neighbours of each vector, in pieces that the helpers share.
+    /// Refuses vectors that the column cannot be searched for.
+    pub fn check_vectors(&self, vectors: &[Vec<f32>]) -> Result<()> {
+        vectors
+            .iter()
+            .try_for_each(|vector| self.check_vector(vector))
+    }
+
+    /// Finds the neighbours of each vector, which were checked, in pieces that the helpers share.
     pub fn find_all(&self, vectors: &[Vec<f32>], helpers: &Helpers) -> Result<Vec<Found>> {
-        for vector in vectors {
-            self.check_vector(vector)?;
-        }
         let least = if self.is_by_graph() { LEAST_PIECE } else { 1 };
         let even = vectors.len().div_ceil(helpers.threads());
         helpers.map(vectors, even.clamp(least, PIECE), |piece| self.find(piece))

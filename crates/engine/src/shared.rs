@@ -1,6 +1,6 @@
 //! What the engine's threads and callers share, and the one way into the log.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     /// Rounds in which an idle indexer got something done.
     pub jobs_done: AtomicU64,
     pub maintenance: Bell,
+    /// Graphs of the last checkpoint that could not be read.
+    pub rebuilt_graphs: AtomicUsize,
     /// For requests of many queries.
     pub helpers: Helpers,
     /// Held by whoever changes files of segments: sealing, compaction and checkpoints take turns.
@@ -72,6 +74,7 @@ impl Shared {
             starved: Bell::default(),
             jobs_done: AtomicU64::new(0),
             maintenance: Bell::default(),
+            rebuilt_graphs: AtomicUsize::new(0),
             helpers: Helpers::new(),
             files: Mutex::new(()),
             unsure: OnceLock::new(),

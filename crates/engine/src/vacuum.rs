@@ -1,4 +1,11 @@
-//! Graphs without their dead: a graph in which too many rows died is built anew beside the old one.
+//! Graphs without their dead.
+//!
+//! From a graph of codes dead rows are taken out, piece by piece, by the threads that insert rows. A graph of whole
+//! vectors is built anew beside the old one when too many rows in it are dead.
+
+use std::sync::atomic::Ordering;
+
+use longbow_index::{Progress, QuantizedGraph};
 
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
@@ -11,17 +18,88 @@ const DEAD_SHARE: f64 = 0.5;
 /// Graphs with fewer dead rows than this are left alone.
 const DEAD_ROWS: u64 = 10_000;
 
-/// Rebuilds the graphs of a dataset that hold too many dead rows. Searches use the old graph until the new one holds
-/// everything that it holds; inserts into the old one go on meanwhile, except at the very end.
+/// Rows of a graph of codes for each that died, at which dead rows leave it. To find those that lead to them costs
+/// three cache lines a row of the graph, so a hundred and fifty for each that leaves: less than to insert one.
+const ROWS_FOR_ONE: u64 = 50;
+/// So many must have died at least.
+const FEWEST: u64 = 64;
+/// Nodes that are led elsewhere in one step: some milliseconds, for which a checkpoint may have to wait.
+const STEP: usize = 256;
+
+/// Takes a step to remove dead rows from a graph of codes, if so many have died; false if there is nothing to do now.
+pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
+    let graph = index.graph();
+    let Graph::Quantized(codes) = graph.as_ref() else {
+        return false;
+    };
+    let Some(running) = index.run() else {
+        return false;
+    };
+    match codes.remove(STEP) {
+        Progress::Working => return true,
+        Progress::Waiting => return false,
+        Progress::Ended => {}
+    }
+    drop(running);
+    begin(dataset, index, codes)
+}
+
+/// Begins to remove the dead rows of a graph, if there are enough of them.
+fn begin(dataset: &Dataset, index: &ColumnIndex, codes: &QuantizedGraph) -> bool {
+    // Rows are numbered in order, each once.
+    let died = |view: &crate::view::View| view.next_row.saturating_sub(view.live);
+    let since = died(&dataset.view()).saturating_sub(index.died.load(Ordering::Relaxed));
+    if since < FEWEST.max(codes.len() as u64 / ROWS_FOR_ONE) {
+        return false;
+    }
+    let still = index.hold_still();
+    // Rows that are inserted later are dead or alive in a later view.
+    let watermark = index.watermark();
+    let view = dataset.view();
+    let retired = codes.retire(&|row| row < watermark && !view.is_visible(row));
+    drop(still);
+    index.died.store(died(&view), Ordering::Relaxed);
+    match retired {
+        Ok(nodes) => {
+            tracing::debug!(
+                dataset = dataset.name,
+                column = index.column,
+                nodes,
+                "dead rows leave the graph"
+            );
+            nodes > 0
+        }
+        Err(error) => {
+            tracing::error!(dataset = dataset.name, column = index.column, %error, "dead rows stay in the graph");
+            false
+        }
+    }
+}
+
+/// Takes the dead rows out of the graphs of a dataset; begins at least, where searches are under way that see them.
+///
+/// # Errors
+/// As [`rebuild`].
+pub(crate) fn vacuum(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
+    for index in dataset.indexes().iter() {
+        while step(dataset, index) {}
+    }
+    rebuild(dataset, options)
+}
+
+/// Rebuilds the graphs of whole vectors in which too many rows are dead. Searches use the old graph until the new one
+/// holds everything that it holds; inserts into the old one go on meanwhile, except at the very end.
 ///
 /// # Errors
 /// If a batch cannot be read or the graph is full; the old graph stays then.
-pub(crate) fn vacuum(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
+pub(crate) fn rebuild(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
     for index in dataset.indexes().iter() {
+        let graph = index.graph();
         let live = dataset.view().live;
-        let dead = (index.graph().len() as u64).saturating_sub(live);
-        if dead > DEAD_ROWS && dead as f64 > live as f64 * DEAD_SHARE {
-            rebuild(dataset, index, options)?;
+        let dead = (graph.len() as u64).saturating_sub(live);
+        let many = dead > DEAD_ROWS && dead as f64 > live as f64 * DEAD_SHARE;
+        if many && matches!(graph.as_ref(), Graph::Hnsw(_)) {
+            rebuild_one(dataset, index, options)?;
             tracing::info!(
                 dataset = dataset.name,
                 column = index.column,
@@ -34,7 +112,7 @@ pub(crate) fn vacuum(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
     Ok(())
 }
 
-fn rebuild(dataset: &Dataset, index: &ColumnIndex, options: &GraphOptions) -> Result<()> {
+fn rebuild_one(dataset: &Dataset, index: &ColumnIndex, options: &GraphOptions) -> Result<()> {
     let view = dataset.view();
     let column = view.schema.vector(&dataset.name, Some(&index.column))?;
     let graph = Graph::new(column, options)?;

@@ -5,41 +5,79 @@ use longbow_kernels::rabitq::{self, DIM_STEP, SLOTS};
 
 use crate::chunks::ALIGN;
 use crate::hnsw::{Hnsw, HnswParams};
-use crate::quantized::QuantizedGraph;
+use crate::quantized::block::layout;
+use crate::quantized::{QuantizedGraph, QuantizedParams, SAVED_NODE};
 use crate::space::Space;
 
 /// Row, twin, and level of a node.
 const HEAD: usize = 16;
-/// As [`HEAD`], with the scale, the length and the sum of a code, and the marks of edges.
-const CODE_HEAD: usize = 32;
 /// Bytes of an edge of a quantised graph besides its code: where it leads, and two terms of the estimate.
 const EDGE: usize = 4 + 4 + 2;
+/// Row, twin, level, and the length of two lists of links, in the file of an HNSW graph.
+const HNSW_NODE: usize = 8 + 4 + 1 + 2 + 2;
 /// Nodes of a level of a quantised graph for each of the level above.
 const FEWER: usize = 32;
 
-impl Hnsw {
-    /// Bytes that [`Hnsw::memory_bytes`] grows by for a row, on average over many: its vector and its links.
+/// What a row takes in the memory of a graph, and in its file, in bytes, on average over many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowBytes {
+    /// The vector, or the code in its place.
+    pub vector: usize,
+    /// Where its edges lead, and what a graph of codes keeps of each.
+    pub edges: usize,
+    /// Its head, its share of the levels above, and what rounding to cache lines adds.
+    pub other: usize,
+    /// In the file that a checkpoint writes, at most.
+    pub saved: usize,
+}
+
+impl RowBytes {
+    /// In memory, all of it.
     #[must_use]
-    pub fn bytes_per_row(space: Space, params: HnswParams) -> usize {
+    pub const fn total(&self) -> usize {
+        self.vector + self.edges + self.other
+    }
+}
+
+impl Hnsw {
+    /// Bytes that [`Hnsw::memory_bytes`] grows by for a row: its vector and its links.
+    #[must_use]
+    pub fn bytes_per_row(space: Space, params: HnswParams) -> RowBytes {
         let inverse = if space.metric == Metric::Cosine { 4 } else { 0 };
-        let vector = (space.row_bytes() + inverse).next_multiple_of(ALIGN);
+        let vector = space.row_bytes() + inverse;
         // `2 m` links on the ground, and `m` on each level above, where one node in `m` is on the next.
-        let links = 2 * params.m + params.m.div_ceil(params.m.saturating_sub(1).max(1));
-        HEAD + vector + 4 * links
+        let above = params.m.div_ceil(params.m.saturating_sub(1).max(1));
+        let edges = 4 * (2 * params.m + above);
+        RowBytes {
+            vector,
+            edges,
+            other: HEAD + vector.next_multiple_of(ALIGN) - vector,
+            saved: HNSW_NODE + edges,
+        }
     }
 }
 
 impl QuantizedGraph {
-    /// Bytes that [`QuantizedGraph::memory_bytes`] grows by for a row, on average over many: the code of its vector, and
-    /// its edges with theirs.
+    /// Bytes that [`QuantizedGraph::memory_bytes`] grows by for a row: the code of its vector, and its edges with
+    /// theirs.
     #[must_use]
-    pub fn bytes_per_row(space: Space) -> usize {
+    pub fn bytes_per_row(space: Space, params: QuantizedParams) -> RowBytes {
         let dim = space.dim.next_multiple_of(DIM_STEP);
-        let vector = (CODE_HEAD + dim).next_multiple_of(ALIGN);
-        let edges = SLOTS * EDGE + rabitq::code_bytes(dim);
-        let block = (vector + edges).next_multiple_of(ALIGN);
+        let (_, block) = layout(dim, params.edge_codes);
+        let edges = if params.edge_codes {
+            SLOTS * EDGE + rabitq::code_bytes(dim)
+        } else {
+            SLOTS * size_of::<u32>()
+        };
         // And of one row in so many once more on the level above.
-        block + block.div_ceil(FEWER - 1)
+        let total = block + block.div_ceil(FEWER - 1);
+        let node = SAVED_NODE + space.dim.next_multiple_of(16);
+        RowBytes {
+            vector: dim,
+            edges,
+            other: total - dim - edges,
+            saved: node + node.div_ceil(FEWER - 1),
+        }
     }
 }
 
@@ -49,7 +87,6 @@ mod tests {
 
     use super::*;
     use crate::error::Result;
-    use crate::quantized::QuantizedParams;
     use crate::vector_index::VectorIndex;
 
     const ROWS: u64 = 2_000;
@@ -99,8 +136,14 @@ mod tests {
                 metric,
                 dim,
             };
-            let graph = QuantizedGraph::new(space, QuantizedParams::default())?;
-            check(&graph, QuantizedGraph::bytes_per_row(space))?;
+            for edge_codes in [true, false] {
+                let params = QuantizedParams {
+                    edge_codes,
+                    ..QuantizedParams::default()
+                };
+                let graph = QuantizedGraph::new(space, params)?;
+                check(&graph, QuantizedGraph::bytes_per_row(space, params).total())?;
+            }
             for m in [8, 16] {
                 let params = HnswParams {
                     m,
@@ -108,7 +151,7 @@ mod tests {
                     ..HnswParams::default()
                 };
                 let graph = Hnsw::new(space, params)?;
-                check(&graph, Hnsw::bytes_per_row(space, params))?;
+                check(&graph, Hnsw::bytes_per_row(space, params).total())?;
             }
         }
         Ok(())

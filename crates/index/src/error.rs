@@ -56,16 +56,9 @@ pub enum Error {
     /// A quantised graph of a metric for which there is none.
     #[error("no quantised graph for the metric {0}: take quantization = none")]
     Unquantized(Metric),
-    /// A checkpoint was asked for while inserts run.
-    #[error(
-        "{claimed} inserts have begun and {ended} have ended: pause inserts while a checkpoint is written"
-    )]
-    Busy {
-        /// Inserts that have begun.
-        claimed: u64,
-        /// Inserts that have ended.
-        ended: u64,
-    },
+    /// What needs the graph to stand still was asked for while inserts run.
+    #[error("inserts are running: pause them meanwhile")]
+    Busy,
     /// The bytes are no checkpoint of an index.
     #[error(
         "checkpoint begins with {got:02x?}, expected {expected:02x?}: this is another kind of file"

@@ -10,8 +10,9 @@
 //!
 //! # What it is not
 //!
-//! It knows no files, no network, no clock, no async runtime and no Arrow. It does not delete: rows turn
-//! invisible until the caller rebuilds. It does not log: what is in memory is lost, unless saved by
+//! It knows no files, no network, no clock, no async runtime and no Arrow. Rows that are deleted turn
+//! invisible at once; a [`QuantizedGraph`] gives up their place when told to ([`QuantizedGraph::retire`]), an [`Hnsw`]
+//! never. It does not log: what is in memory is lost, unless saved by
 //! [`Hnsw::save`] or [`QuantizedGraph::save`] through a writer of the caller's.
 //!
 //! # Distances
@@ -69,13 +70,16 @@ mod top_k;
 mod twins;
 mod vector_index;
 mod visited;
+mod visits;
 
+pub use bytes_per_row::RowBytes;
 pub use checkpoint::{Saved, VectorSource};
 pub use error::{Error, Result};
 pub use hnsw::{Hnsw, HnswParams};
 pub use longbow_kernels::{Metric, Scalar};
-pub use quantized::{QuantizedGraph, QuantizedParams};
+pub use quantized::{Progress, QuantizedGraph, QuantizedParams};
 pub use space::{Query, Space};
 pub use stats::SearchStats;
 pub use top_k::{Neighbor, TopK};
 pub use vector_index::VectorIndex;
+pub use visits::Visit;

@@ -294,7 +294,7 @@ fn per_second(bytes: u128) -> String {
 }
 
 /// With a decimal prefix and two places at most.
-fn decimal(value: u128, unit: &str) -> String {
+pub fn decimal(value: u128, unit: &str) -> String {
     let prefixes = ["", "k", "M", "G", "T", "P", "E"];
     let mut scaled = value as f64;
     let mut prefix = 0;

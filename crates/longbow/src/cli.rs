@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use longbow_types::{ConfigError, Inputs, Kind, OPTIONS, Spec};
 
-use crate::{bench_ann, bench_log, capacity, offline};
+use crate::{bench_ann, bench_log, capacity, offline, plan};
 
 /// What was asked for.
 pub enum Command {
@@ -36,6 +36,11 @@ pub enum Command {
         /// The load, and whether as JSON; or what is wrong with it.
         asked: Result<(capacity::Load, bool), String>,
     },
+    /// Say what a dataset will take.
+    Plan {
+        /// The dataset and the node, or what is wrong with them.
+        asked: Result<Box<plan::Asked>, String>,
+    },
     /// Do something with a data folder that no node runs on.
     Offline {
         /// What.
@@ -59,6 +64,9 @@ pub fn parse() -> Command {
         Some(("bench", matches)) => bench(matches),
         Some(("capacity", matches)) => Command::Capacity {
             asked: capacity::load(matches),
+        },
+        Some(("plan", matches)) => Command::Plan {
+            asked: plan::asked(matches).map(Box::new),
         },
         Some((name, matches)) => match offline::asked(name, matches) {
             Some(asked) => Command::Offline { asked },
@@ -112,6 +120,7 @@ fn command() -> clap::Command {
                 .subcommand(bench_log::command()),
         )
         .subcommand(capacity::command())
+        .subcommand(plan::command())
         .subcommand(clap::Command::new("version").about("Print the version"))
 }
 

@@ -1,4 +1,4 @@
-//! The `longbow` program: `serve`, `config`, `verify`, `repair`, `log tail`, `bench log`, `bench ann`, `capacity`, `version`.
+//! The `longbow` program: `serve`, `config`, `verify`, `repair`, `log tail`, `bench log`, `bench ann`, `plan`, `capacity`, `version`.
 //!
 //! It reads the command line, sets up the log, and hands over to the server's crate. What it is not: a place for logic
 //! of the database.
@@ -25,6 +25,7 @@ mod machine;
 mod median;
 mod offline;
 mod out;
+mod plan;
 mod serve;
 
 use std::process::ExitCode;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         cli::Command::BenchLog { settings } => bench_log::run(settings.map(|settings| *settings)),
         cli::Command::BenchAnn { settings } => bench_ann::run(settings.map(|settings| *settings)),
         cli::Command::Capacity { asked } => capacity::run(asked),
+        cli::Command::Plan { asked } => plan::run(asked.map(|asked| *asked)),
         cli::Command::Offline { asked } => offline::run(asked),
         cli::Command::Markdown => config_cmd::markdown(),
         cli::Command::Version => out::print(&format!("longbow {}", env!("CARGO_PKG_VERSION"))),

@@ -6,7 +6,11 @@ mod run;
 use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
 
+use arrow_array::types::{Float32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, Int64Array, ListArray, RecordBatch};
+use parquet::arrow::ArrowWriter;
 use serde_json::Value;
 
 /// Points of a grid, so that each has neighbours of equal distance.
@@ -73,6 +77,51 @@ fn all_indexes_are_measured() {
         }
         assert_eq!(number(&points[1], "recall"), 1.0, "{index}");
     }
+}
+
+/// A Parquet file of lists in column `emb`, beside ids.
+fn parquet(path: &Path, lists: ArrayRef) {
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..lists.len() as i64));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("emb", lists)]).expect("columns");
+    let file = std::fs::File::create(path).expect("room");
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).expect("a schema");
+    writer.write(&batch).expect("room");
+    writer.close().expect("room");
+}
+
+#[test]
+fn vectors_and_answers_are_read_from_parquet() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (base, truth) = (
+        folder.path().join("base.parquet"),
+        folder.path().join("truth.parquet"),
+    );
+    let points = (0..50).map(|x| Some([Some(x as f32), Some(0.0)]));
+    let points = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(points, 2);
+    parquet(&base, Arc::new(points));
+    // Each is its own nearest.
+    let answers = (0..50).map(|x| Some([Some(x)]));
+    parquet(
+        &truth,
+        Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(answers)),
+    );
+    let mut command = run::longbow();
+    command.args([
+        "bench", "ann", "--index", "flat", "--k", "1", "--repeat", "1",
+    ]);
+    command
+        .args(["--sweep", "1", "--column", "emb", "--json", "-", "--base"])
+        .arg(&base);
+    command
+        .arg("--queries")
+        .arg(&base)
+        .arg("--truth")
+        .arg(&truth);
+    let (code, out, err) = run::run(&mut command);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let report: Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!((&report["rows"], &report["dim"]), (&50.into(), &2.into()));
+    assert_eq!(number(&report["points"][0], "recall"), 1.0);
 }
 
 #[test]

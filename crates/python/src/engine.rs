@@ -68,13 +68,8 @@ impl Engine {
             None => Arc::new(MemoryDisk::new()),
         };
         let inner = py.detach(|| Inner::open(disk, options)).map_err(of)?;
-        let found = inner.recovered();
-        let datasets = inner.catalog().datasets();
-        let whole = found.replayed == 0
-            && found.rebuilt_graphs == 0
-            && datasets.iter().all(|dataset| dataset.unindexed() == 0);
         Ok(Engine {
-            saved: whole.then(|| inner.log_indices().0),
+            saved: (inner.recovered().replayed == 0).then(|| inner.log_indices().0),
             inner: RwLock::new(Some(inner)),
             kept: path.is_some(),
         })
@@ -88,7 +83,8 @@ impl Engine {
             let Some(inner) = slot.take() else {
                 return Ok(());
             };
-            let new = self.kept && self.saved != Some(inner.log_indices().0);
+            let moved = self.saved != Some(inner.log_indices().0);
+            let new = self.kept && (moved || inner.rebuilt_graphs() > 0);
             let saved = if new {
                 inner.checkpoint().map(|_| ())
             } else {

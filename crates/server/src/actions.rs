@@ -139,13 +139,12 @@ fn search(engine: &Engine, body: &[u8]) -> Result<Vec<Bytes>, Status> {
         .map_err(refused)?;
     let mut streams = Vec::with_capacity(request.vectors.len());
     for vector in &request.vectors {
-        let started = std::time::Instant::now();
         let one = longbow_engine::SearchRequest {
             vectors: vec![vector.clone()],
             ..request.clone()
         };
         let found = engine.search(&dataset, &one).map_err(|error| of(&error))?;
-        observe_search(&found, started);
+        observe_search(&found);
         let mut stream = Vec::new();
         let written = StreamWriter::try_new(&mut stream, found.batch.schema_ref())
             .and_then(|mut writer| writer.write(&found.batch).and_then(|()| writer.finish()));

@@ -6,6 +6,7 @@ use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteContext, Ip
 use arrow_schema::Schema;
 use tonic::{Code, Status};
 
+use crate::pieces::Progress;
 use crate::status::status;
 
 /// The first message of a stream.
@@ -30,10 +31,10 @@ pub(crate) fn batch(batch: &RecordBatch) -> Result<FlightData, Status> {
     Ok(encoded.into())
 }
 
-/// A whole reply: its schema and its one batch.
+/// A batch that answers some of many queries.
 ///
 /// # Errors
 /// As [`batch`].
-pub(crate) fn reply(reply: &RecordBatch) -> Result<Vec<FlightData>, Status> {
-    Ok(vec![schema(reply.schema_ref()), batch(reply)?])
+pub(crate) fn piece(reply: &RecordBatch, progress: &Progress<'_>) -> Result<FlightData, Status> {
+    Ok(batch(reply)?.with_app_metadata(progress.body()))
 }

@@ -1,4 +1,16 @@
 //! `DoExchange`: what it does is chosen by the descriptor of the first message.
+//!
+//! | descriptor | what it does | answers |
+//! |---|---|---|
+//! | command `VectorSearch` | a k-NN join: each row (`dataset`, `k`, `query_vector`, perhaps `ef`) is a query | record batches of `query_index`, `id`, `score`, `distance`, in the order of the queries |
+//! | command `sync` | the change feed | see [`crate::feed`] |
+//! | path `ingest`, dataset | takes batches as `DoPut` does | one acknowledgement a batch |
+//! | any other | a probe | `ack` for each message |
+//!
+//! A message of a `VectorSearch` answers up to 512 queries or 65,536 rows, each message as of its own moment. Its metadata
+//! is JSON: `{"queries_done": 1024, "queries_asked": 2000, "query": {…}}`, answered by it and the messages before, received
+//! so far, and how its own queries were answered. A few messages are made ahead of the client, and no more: who does not
+//! read is not searched for.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
@@ -14,14 +26,12 @@ use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
 use crate::context::{Shared, blocking};
+use crate::get::observe_search;
+use crate::pieces::{Progress, most_queries};
 use crate::put::{acknowledgement, read_schema};
 use crate::status::{invalid, of, of_transport};
 use crate::{encode, feed, json};
 
-/// Most queries that are answered by one message: enough to keep the cores busy, and few enough that answers stream.
-const QUERIES: usize = 512;
-/// Most rows that are answered by one message, but for a single query.
-const ROWS: usize = 1 << 16;
 /// Columns that a batch of queries may have.
 const QUERY_COLUMNS: &[&str] = &["dataset", "k", "ef", "query_vector"];
 /// Answers prepared ahead of the client.
@@ -199,31 +209,45 @@ async fn search(context: &Shared, mut messages: Incoming, answers: &Answers) -> 
         let rows = batch.num_rows();
         let queries = Queries { batch, first_query };
         let mut start = 0;
+        let before = usize::try_from(first_query).unwrap_or(0);
         while start < rows {
             let (dataset, request, taken) = queries.request(start)?;
             let found = blocking(|| context.engine.search(&dataset, &request))
                 .map_err(|error| of(&error))?;
-            for answer in frame(&mut sent, &found.batch)? {
+            observe_search(&found);
+            start += taken;
+            let progress = Progress {
+                queries_done: before + start,
+                queries_asked: before + rows,
+                query: &found.info,
+            };
+            for answer in frame(&mut sent, &found.batch, &progress)? {
                 if answers.send(Ok(answer)).await.is_err() {
                     return Ok(());
                 }
             }
-            start += taken;
         }
-        first_query += i32::try_from(rows).unwrap_or(i32::MAX);
+        first_query = first_query.saturating_add(i32::try_from(rows).unwrap_or(i32::MAX));
     }
     Ok(())
 }
 
 /// A reply's batch, after its schema where none was sent yet.
-fn frame(sent: &mut Option<SchemaRef>, batch: &RecordBatch) -> Result<Vec<FlightData>, Status> {
+fn frame(
+    sent: &mut Option<SchemaRef>,
+    batch: &RecordBatch,
+    progress: &Progress<'_>,
+) -> Result<Vec<FlightData>, Status> {
     match sent {
         None => {
             *sent = Some(batch.schema());
-            encode::reply(batch)
+            Ok(vec![
+                encode::schema(batch.schema_ref()),
+                encode::piece(batch, progress)?,
+            ])
         }
         Some(schema) if schema.fields() == batch.schema_ref().fields() => {
-            Ok(vec![encode::batch(batch)?])
+            Ok(vec![encode::piece(batch, progress)?])
         }
         Some(_) => {
             let text =
@@ -245,7 +269,8 @@ impl Queries {
         };
         let (dataset, k, ef) = of_row(start)?;
         let mut vectors = vec![self.vector(start)?];
-        let most = most_queries(k);
+        // A `k` that is out of range is refused by the search.
+        let most = most_queries(usize::try_from(k).unwrap_or(0));
         for row in start + 1..self.batch.num_rows().min(start + most) {
             if of_row(row)? != (dataset.clone(), k, ef) {
                 break;
@@ -264,7 +289,10 @@ impl Queries {
             SearchRequest::nearest(Vec::new(), usize::try_from(k).map_err(|_| refused())?);
         request.vectors = vectors;
         request.ef = ef;
-        request.first_query = Some(self.first_query + i32::try_from(start).unwrap_or(i32::MAX));
+        request.first_query = Some(
+            self.first_query
+                .saturating_add(i32::try_from(start).unwrap_or(i32::MAX)),
+        );
         Ok((dataset, request, taken))
     }
 
@@ -326,32 +354,10 @@ impl Queries {
     }
 }
 
-/// Queries for `k` rows each that one message answers.
-fn most_queries(k: i32) -> usize {
-    // A `k` that is out of range is refused by the search.
-    let k = usize::try_from(k).unwrap_or(1).max(1);
-    (ROWS / k).clamp(1, QUERIES)
-}
-
 fn wrong(name: &str, expected: &str, column: &dyn Array, row: usize) -> Status {
     let got = column.data_type();
     let text = format!(
         "row {row} of column '{name}' (type {got}) is null or of the wrong type; expected {expected}"
     );
     invalid("bad_query_column", &text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_answers_many_small_queries_or_few_large_ones() {
-        for (k, expected) in [(10, 512), (128, 512), (129, 508), (16_384, 4)] {
-            assert_eq!(most_queries(k), expected, "k {k}");
-        }
-        for k in [i32::MIN, 0, i32::MAX] {
-            assert!((1..=QUERIES).contains(&most_queries(k)), "k {k}");
-        }
-    }
 }

@@ -1,10 +1,15 @@
 //! `DoGet`: rows of a dataset, or nearest neighbours.
+//!
+//! A ticket with `vectors` is answered like a `VectorSearch` of [`crate::exchange`], message by message with the same
+//! metadata, but all of one moment; the reply's schema holds the figures of the first message alone.
+
+use std::ops::ControlFlow;
 
 use arrow_flight::FlightData;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
-use longbow_engine::{Piece, Scan, SearchReply};
+use longbow_engine::{Piece, Scan, SearchReply, SearchRequest};
 use longbow_query::Ticket;
 use longbow_types::metrics;
 use tokio::sync::mpsc;
@@ -13,27 +18,35 @@ use tonic::Status;
 
 use crate::context::{Shared, blocking};
 use crate::encode;
+use crate::pieces::{Progress, most_queries};
 use crate::status::{name_of, of, refused};
 
 /// Messages of an answer.
 pub(crate) type Messages = BoxStream<'static, Result<FlightData, Status>>;
 
+/// Answers to many queries that are ready before the client takes them.
+const AHEAD: usize = 2;
+
+/// What a ticket is answered by.
+pub(crate) enum Answer {
+    /// Messages that are all there.
+    Whole(Vec<FlightData>),
+    /// Messages as they come.
+    Stream(Messages),
+}
+
 /// Answers a ticket.
 ///
 /// # Errors
 /// InvalidArgument or Unimplemented for the ticket, NotFound for the dataset.
-pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Messages, Status> {
+pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Answer, Status> {
     let started = std::time::Instant::now();
     let answered = match Ticket::parse(ticket) {
-        Ok(Ticket::Search { dataset, request }) => {
-            let found =
-                blocking(|| context.engine.search(&dataset, &request)).map_err(|error| of(&error));
-            found.and_then(|found| searched(&found, started))
-        }
+        Ok(Ticket::Search { dataset, request }) => search(context, dataset, request),
         Ok(Ticket::Scan { dataset, request }) => context
             .engine
             .scan(&dataset, &request)
-            .map(|scan| scanned(scan, context.config.doget_pipeline_depth))
+            .map(|scan| Answer::Stream(scanned(scan, context.config.doget_pipeline_depth)))
             .map_err(|error| of(&error)),
         Err(refusal) => Err(refused(refusal)),
     };
@@ -52,18 +65,86 @@ pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Messages, Status
     answered
 }
 
-fn searched(found: &SearchReply, started: std::time::Instant) -> Result<Messages, Status> {
-    observe_search(found, started);
-    let messages = encode::reply(&found.batch)?;
-    Ok(stream::iter(messages.into_iter().map(Ok)).boxed())
+/// Neighbours: all at once, or message by message if there are too many queries for one.
+fn search(
+    context: &Shared,
+    dataset: String,
+    request: Box<SearchRequest>,
+) -> Result<Answer, Status> {
+    let most = most_queries(request.k);
+    let asked = request.vectors.len();
+    if asked > most {
+        return Ok(Answer::Stream(in_pieces(context, dataset, request, most)));
+    }
+    let search = || context.engine.search(&dataset, &request);
+    // Another thread would take longer to wake than a brief search to end.
+    let found = match context.engine.is_brief(&dataset, &request) {
+        true => search(),
+        false => blocking(search),
+    };
+    let found = found.map_err(|error| of(&error))?;
+    observe_search(&found);
+    let mut batch = encode::batch(&found.batch)?;
+    if request.first_query.is_some() {
+        let progress = Progress {
+            queries_done: asked,
+            queries_asked: asked,
+            query: &found.info,
+        };
+        batch.app_metadata = progress.body();
+    }
+    Ok(Answer::Whole(vec![
+        encode::schema(found.batch.schema_ref()),
+        batch,
+    ]))
+}
+
+/// The answers to every `most` queries, found while those before are sent, all of one moment.
+fn in_pieces(
+    context: &Shared,
+    dataset: String,
+    request: Box<SearchRequest>,
+    most: usize,
+) -> Messages {
+    let (sender, receiver) = mpsc::channel(AHEAD);
+    let context = Shared::clone(context);
+    tokio::task::spawn_blocking(move || {
+        let asked = request.vectors.len();
+        let mut done = 0;
+        let send = |message: Result<FlightData, Status>| match sender.blocking_send(message) {
+            Ok(()) => ControlFlow::Continue(()),
+            // The client went away.
+            Err(_) => ControlFlow::Break(()),
+        };
+        let each = |found: SearchReply| {
+            observe_search(&found);
+            if done == 0 {
+                send(Ok(encode::schema(found.batch.schema_ref())))?;
+            }
+            done = asked.min(done + most);
+            let progress = Progress {
+                queries_done: done,
+                queries_asked: asked,
+                query: &found.info,
+            };
+            send(encode::piece(&found.batch, &progress))
+        };
+        let searched = context
+            .engine
+            .search_in_pieces(&dataset, &request, most, each);
+        if let Err(error) = searched {
+            let _ = send(Err(of(&error)));
+        }
+    });
+    ReceiverStream::new(receiver).boxed()
 }
 
 /// Counts a search.
-pub(crate) fn observe_search(found: &SearchReply, started: std::time::Instant) {
+pub(crate) fn observe_search(found: &SearchReply) {
     let latency = &metrics().search_latency;
     latency
         .with_label_values(&[found.info.strategy])
-        .observe(started.elapsed().as_secs_f64());
+        .observe(found.info.elapsed_us as f64 / 1e6);
     metrics()
         .flight_rows
         .with_label_values(&["search", "ok"])

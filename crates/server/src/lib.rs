@@ -36,6 +36,7 @@ mod info;
 mod json;
 mod listen;
 mod member;
+mod pieces;
 mod put;
 mod service;
 mod status;

@@ -60,14 +60,13 @@ impl Listeners {
     pub fn started(&self, engine: &Engine) -> Started {
         let found = engine.recovered();
         let recovery = format!(
-            "{} datasets, {} rows; checkpoint {}, {} log entries replayed, {} bytes of log read, {} bytes of torn log cut, {} graphs to rebuild; {:.2?}",
+            "{} datasets, {} rows; checkpoint {}, {} log entries replayed, {} bytes of log read, {} bytes of torn log cut; {:.2?}",
             found.datasets,
             found.rows,
             found.checkpoint,
             found.replayed,
             found.log_bytes,
             found.cut_bytes,
-            found.rebuilt_graphs,
             found.took
         );
         Started {

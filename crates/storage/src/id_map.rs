@@ -12,7 +12,7 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};
-use crate::id_table::{TextTable, grouped};
+use crate::id_table::{IntTable, TextTable, grouped};
 use crate::int_ids::IntIds;
 
 /// Longest string that can be an id, in bytes.
@@ -39,6 +39,17 @@ pub enum Key<'a> {
 pub struct IdMap {
     table: Table,
     hasher: DefaultHashBuilder,
+}
+
+/// What ids are like, as far as their map's memory depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdKind {
+    /// Integers that count up with their rows.
+    Counted,
+    /// Any other integers.
+    Integers,
+    /// Strings of so many bytes.
+    Text(u64),
 }
 
 #[derive(Debug)]
@@ -139,6 +150,15 @@ impl IdMap {
             Table::Text(table) => table.memory_bytes(),
         };
         (held + size_of::<Self>()) as u64
+    }
+
+    /// What [`IdMap::memory_bytes`] will be with so many ids.
+    pub fn estimated_bytes(kind: IdKind, ids: u64) -> u64 {
+        match kind {
+            IdKind::Counted => 0,
+            IdKind::Integers => IntTable::estimated(ids),
+            IdKind::Text(bytes) => TextTable::estimated(ids, bytes),
+        }
     }
 
     /// Inserts the ids of a batch whose first row has the number `first_row` and the others follow. `replaced` is

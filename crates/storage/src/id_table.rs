@@ -95,6 +95,22 @@ fn allocated<T>(shards: &[HashTable<T>]) -> usize {
     tables + size_of_val(shards)
 }
 
+/// Bytes of the tables of so many entries of `T`, if their hashes are spread evenly.
+fn estimated<T>(entries: u64) -> u64 {
+    let of_shard = |shard: usize| {
+        let share = u128::from(entries) * (SHARDS + shard) as u128 / SHARES as u128;
+        let share = u64::try_from(share).unwrap_or(u64::MAX);
+        // Powers of two, up to seven eighths full.
+        let buckets = match share {
+            0 => return 0,
+            1..=14 => (share + 2).next_power_of_two().max(4),
+            share => (share.saturating_mul(8) / 7).next_power_of_two(),
+        };
+        buckets.saturating_mul(size_of::<T>() as u64 + 1)
+    };
+    (0..SHARDS).map(of_shard).fold(0, u64::saturating_add)
+}
+
 /// Rows by the bits of integer ids.
 #[derive(Debug)]
 pub(crate) struct IntTable {
@@ -108,6 +124,10 @@ impl IntTable {
 
     pub fn memory_bytes(&self) -> usize {
         allocated(&self.shards)
+    }
+
+    pub fn estimated(entries: u64) -> u64 {
+        estimated::<(u64, u64)>(entries)
     }
 
     pub fn get(&self, hash: u64, bits: u64) -> Option<u64> {
@@ -167,6 +187,14 @@ impl TextTable {
 
     pub fn memory_bytes(&self) -> usize {
         allocated(&self.shards) + self.arena.memory_bytes()
+    }
+
+    pub fn estimated(entries: u64, text_bytes: u64) -> u64 {
+        let texts = entries.saturating_mul(LENGTH as u64 + text_bytes);
+        // The piece that is being filled doubles.
+        let last = (texts % PIECE as u64).next_power_of_two();
+        let texts = (texts - texts % PIECE as u64).saturating_add(last);
+        estimated::<(Place, u64)>(entries).saturating_add(texts)
     }
 
     pub fn get(&self, hash: u64, text: &str) -> Option<u64> {

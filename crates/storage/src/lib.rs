@@ -81,7 +81,7 @@ pub use checksum::crc32c;
 pub use compact::{Compactor, Sizes, merge};
 pub use dictionaries::Dictionaries;
 pub use error::{Error, Result};
-pub use id_map::{IdMap, Key, MAX_ID_BYTES, check_id_lengths, key_at};
+pub use id_map::{IdKind, IdMap, Key, MAX_ID_BYTES, check_id_lengths, key_at};
 pub use layout::check_schema;
 pub use manifest::{DatasetManifest, FileRef, IndexRef, MANIFEST_VERSION, Manifest};
 pub use message::{MAX_BATCH_ROWS, MAX_INFLATED_BYTES};

@@ -147,7 +147,7 @@ impl Metrics {
         }
         for column in columns {
             let _ = self.index_size.remove_label_values(&[dataset, column]);
-            for quantization in ["none", "rabitq"] {
+            for quantization in ["none", "rabitq", "sq8"] {
                 let _ = self
                     .index_bytes
                     .remove_label_values(&[dataset, column, quantization]);
@@ -230,7 +230,7 @@ mod tests {
             own.index_size
                 .with_label_values(&[dataset, "vector"])
                 .set(1);
-            for quantization in ["none", "rabitq"] {
+            for quantization in ["none", "rabitq", "sq8"] {
                 own.index_bytes
                     .with_label_values(&[dataset, "vector", quantization])
                     .set(1);

@@ -221,8 +221,8 @@ options! {
         storage_segment_size: u64, Bytes(64 << 10, 4 << 30), Text("128MiB");
         /// How often files and graphs are looked over for deleted and replaced rows, to be written anew without them.
         compact_interval: Duration, Span(100, 24 * HOUR), Text("5s");
-        /// What a graph holds of each vector, unless the column's field says so by `longbow.quantization`: codes (rabitq; an HNSW graph where they cannot be) or all of it (none: HNSW). Auto: codes from 96 dimensions on.
-        quantization: QuantizationChoice, Choice(&["auto", "rabitq", "none"]), Text("auto");
+        /// What a graph holds of each vector, unless the column's field says so by `longbow.quantization`: codes, also of edges (rabitq) or not (sq8: less memory, slower), an HNSW graph where they cannot be; or all of it (none: HNSW). Auto: rabitq from 96 dimensions on.
+        quantization: QuantizationChoice, Choice(&["auto", "rabitq", "sq8", "none"]), Text("auto");
         /// Candidates looked at when a row is put into a graph of codes.
         rabitq_ef_construction: usize, Int(8, 4096), Text("128");
         /// Neighbours of a row in an HNSW graph.

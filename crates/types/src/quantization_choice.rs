@@ -7,6 +7,8 @@ pub enum QuantizationChoice {
     Auto,
     /// `RaBitQ` codes, where they can be.
     Rabitq,
+    /// Codes of the vectors alone, where they can be.
+    Sq8,
     /// The vectors.
     None,
 }

@@ -341,6 +341,7 @@ from_value! {
     QuantizationChoice: Value::Text(text) => match text.as_str() {
         "auto" => Some(QuantizationChoice::Auto),
         "rabitq" => Some(QuantizationChoice::Rabitq),
+        "sq8" => Some(QuantizationChoice::Sq8),
         "none" => Some(QuantizationChoice::None),
         _ => None,
     };

@@ -1,5 +1,6 @@
 //! Many queries in one request: the same answers as one by one.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
@@ -135,4 +136,97 @@ fn one_wrong_query_or_no_time_refuses_all() {
     };
     let error = engine.search("d", &late).expect_err("no time");
     assert_eq!(error.class(), Class::DeadlineExceeded);
+}
+
+#[test]
+fn pieces_are_the_whole_as_of_its_beginning() {
+    let engine = open_with(&MemoryDisk::new(), None);
+    let schema = schema("euclidean", DataType::Float32, None);
+    put(&engine, &schema, 0..2_000, 0);
+    wait_for_the_index(&engine);
+    let request = SearchRequest {
+        vectors: (0..25).map(vector).collect(),
+        filters: below(1_500),
+        ..SearchRequest::nearest(Vec::new(), 4)
+    };
+    let whole = engine.search("d", &request).expect("a search");
+    let mut pieces = Vec::new();
+    let each = |reply: SearchReply| {
+        // What later queries would find, were they not of the same moment.
+        delete(
+            &engine,
+            pieces.len() as i64 * 100..pieces.len() as i64 * 100 + 20,
+        );
+        pieces.push(reply);
+        ControlFlow::Continue(())
+    };
+    let searched = engine.search_in_pieces("d", &request, 10, each);
+    searched.expect("a search");
+    let indices: Vec<_> = pieces.iter().map(query_index).collect();
+    assert_eq!(indices.concat(), query_index(&whole));
+    assert_eq!(
+        indices.iter().map(Vec::len).collect::<Vec<_>>(),
+        [40, 40, 20]
+    );
+    let rows: Vec<_> = pieces.iter().flat_map(found).collect();
+    assert!(rows == found(&whole));
+    let rows: usize = pieces.iter().map(|piece| piece.info.returned).sum();
+    assert_eq!(rows, whole.info.returned);
+
+    let mut calls = 0;
+    let once = engine.search_in_pieces("d", &request, 10, |_| {
+        calls += 1;
+        ControlFlow::Break(())
+    });
+    once.expect("a search that was broken off");
+    assert_eq!(calls, 1);
+    let wrong = SearchRequest {
+        vectors: vec![vector(1), vec![0.0]],
+        ..request
+    };
+    let refused = engine.search_in_pieces("d", &wrong, 1, |_| panic!("answered"));
+    assert_eq!(
+        refused.expect_err("a wrong vector").class(),
+        Class::InvalidArgument
+    );
+}
+
+#[test]
+fn only_a_walk_with_little_beside_it_is_brief() {
+    let engine = open_with(&MemoryDisk::new(), None);
+    let schema = schema("euclidean", DataType::Float32, None);
+    put(&engine, &schema, 0..4_000, 0);
+    wait_for_the_index(&engine);
+    let one = SearchRequest::nearest(vector(7), 10);
+    assert!(engine.is_brief("d", &one));
+    let long = [
+        SearchRequest {
+            exact: true,
+            ..one.clone()
+        },
+        SearchRequest {
+            filters: below(9),
+            ..one.clone()
+        },
+        SearchRequest {
+            ef: Some(5_000),
+            ..one.clone()
+        },
+        SearchRequest {
+            k: 5_000,
+            ..one.clone()
+        },
+        SearchRequest {
+            vectors: vec![vector(7), vector(8)],
+            ..one.clone()
+        },
+        SearchRequest {
+            column: Some("id".into()),
+            ..one.clone()
+        },
+    ];
+    for request in &long {
+        assert!(!engine.is_brief("d", request), "{request:?}");
+    }
+    assert!(!engine.is_brief("none", &one));
 }

@@ -188,7 +188,8 @@ fn rows_are_found_through_upserts_deletes_a_restart_and_a_kill() {
 
         // As a kill leaves it.
         let engine = open(&disk.crash());
-        assert_eq!(engine.recovered().rebuilt_graphs, 0);
+        wait_for_the_index(&engine);
+        assert_eq!(engine.rebuilt_graphs(), 0);
         wait_for_the_index(&engine);
         check_recall(&engine, "graph");
         let dataset = engine.dataset("d").expect("it exists");
@@ -202,17 +203,29 @@ fn rows_that_compaction_dropped_do_not_come_back_by_the_graph() {
     let disk = MemoryDisk::new();
     let engine = open(&disk);
     let schema = schema("euclidean", DataType::Float32, None);
-    put(&engine, &schema, 0..4_000, 0);
-    wait_for_the_index(&engine);
+    put(&engine, &schema, 0..80, 0);
     engine.checkpoint().expect("a checkpoint");
-    delete(&engine, 0..3_700);
+    put(&engine, &schema, 80..4_000, 0);
+    wait_for_the_index(&engine);
+    // Most of a segment, and so few of all that they stay in the graph.
+    delete(&engine, 0..70);
     while engine.tidy().expect("a sound disk") > 0 {}
+    let kept: u64 = engine
+        .dataset("d")
+        .expect("it exists")
+        .view()
+        .segments
+        .iter()
+        .map(|segment| segment.meta().rows)
+        .sum();
+    assert!(kept < 4_000, "compaction dropped rows");
     engine.checkpoint().expect("a checkpoint");
     engine.close().expect("closed");
     drop(engine);
 
     let engine = open(&disk);
-    assert_eq!(engine.recovered().rebuilt_graphs, 0);
+    wait_for_the_index(&engine);
+    assert_eq!(engine.rebuilt_graphs(), 0);
     let graph = engine.dataset("d").expect("it exists").indexes()[0].graph();
     assert_eq!(graph.len(), 4_000, "the graph has them still");
     check_recall(&engine, "graph");
@@ -253,7 +266,8 @@ fn few_rows_are_scanned_and_the_graph_begins_with_many() {
     engine.close().expect("closed");
     drop(engine);
     let engine = open(&disk);
-    assert_eq!(engine.recovered().rebuilt_graphs, 0);
+    wait_for_the_index(&engine);
+    assert_eq!(engine.rebuilt_graphs(), 0);
     assert_eq!(recall(&engine, "graph_and_tail", &[]), 1.0);
     put(&engine, &schema, 50..2_000, 0);
     wait_for_the_index(&engine);
@@ -261,14 +275,14 @@ fn few_rows_are_scanned_and_the_graph_begins_with_many() {
 }
 
 #[test]
-fn a_rebuilt_graph_holds_the_living() {
+fn most_rows_may_leave_a_graph() {
     let disk = MemoryDisk::new();
     let engine = open(&disk);
     let schema = schema("euclidean", DataType::Float32, None);
     put(&engine, &schema, 0..13_000, 0);
     wait_for_the_index(&engine);
     delete(&engine, 1_000..12_000);
-    engine.tidy().expect("a sound disk");
+    settle(&engine);
     let graph = engine.dataset("d").expect("it exists").indexes()[0].graph();
     assert_eq!(graph.len(), 2_000);
     assert_eq!(graph.quantization(), Quantization::Rabitq);
@@ -277,7 +291,7 @@ fn a_rebuilt_graph_holds_the_living() {
 
 #[test]
 fn the_field_decides_before_the_node_and_the_node_before_the_column() {
-    use Quantization::{None as Plain, Rabitq};
+    use Quantization::{None as Plain, Rabitq, Sq8};
     for (said, node, element, metric, expected) in [
         (None, None, DataType::Float32, "euclidean", Rabitq),
         (None, Some(Plain), DataType::Float32, "euclidean", Plain),
@@ -293,6 +307,8 @@ fn the_field_decides_before_the_node_and_the_node_before_the_column() {
         (None, None, DataType::Float32, "dot_product", Plain),
         (None, Some(Rabitq), DataType::Float32, "dot_product", Plain),
         (None, Some(Rabitq), DataType::Float64, "euclidean", Plain),
+        (Some("sq8"), None, DataType::Float16, "cosine", Sq8),
+        (None, Some(Sq8), DataType::Float32, "euclidean", Sq8),
     ] {
         let disk = MemoryDisk::new();
         let engine = open_with(&disk, node);
@@ -305,7 +321,8 @@ fn the_field_decides_before_the_node_and_the_node_before_the_column() {
         engine.close().expect("closed");
         drop(engine);
         let engine = open_with(&disk, node);
-        assert_eq!(engine.recovered().rebuilt_graphs, 0);
+        wait_for_the_index(&engine);
+        assert_eq!(engine.rebuilt_graphs(), 0);
         assert_eq!(kind(&engine), expected);
     }
 }
@@ -327,8 +344,8 @@ fn a_graph_of_the_other_kind_is_built_anew() {
         engine.close().expect("closed");
         drop(engine);
         let engine = open_with(&disk, Some(after));
-        assert_eq!(engine.recovered().rebuilt_graphs, 1);
         wait_for_the_index(&engine);
+        assert_eq!(engine.rebuilt_graphs(), 1);
         assert_eq!(kind(&engine), after);
         check_recall(&engine, "graph");
     }
@@ -401,12 +418,130 @@ fn a_damaged_graph_of_codes_is_told_and_built_anew() {
         (FileKind::Graphs, path)
     );
     let engine = open(&disk);
-    assert_eq!(engine.recovered().rebuilt_graphs, 1);
     wait_for_the_index(&engine);
+    assert_eq!(engine.rebuilt_graphs(), 1);
     check_recall(&engine, "graph");
     // The next checkpoint removes the broken file.
     engine.checkpoint().expect("a checkpoint");
     let files = files_below(&disk, Path::new("data"));
     let graphs: Vec<_> = files.iter().filter(|(path, _)| is_graph(path)).collect();
     assert!(graphs.len() == 1 && graphs[0].0 != *path);
+}
+
+#[test]
+fn rows_that_died_leave_the_graph_and_others_take_their_place() {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk);
+    let schema = schema("cosine", DataType::Float32, None);
+    put(&engine, &schema, 0..4_000, 0);
+    wait_for_the_index(&engine);
+    engine.tidy().expect("a sound disk");
+    let graph = || engine.dataset("d").expect("it exists").indexes()[0].graph();
+    let (first, bytes) = (graph(), graph().memory_bytes());
+    for version in 1..6 {
+        // A quarter comes anew, and a quarter goes and comes back.
+        put(&engine, &schema, 0..1_000, version * 10_000);
+        delete(&engine, 1_000..2_000);
+        put(&engine, &schema, 1_000..2_000, version * 10_000);
+        wait_for_the_index(&engine);
+        settle(&engine);
+        check_recall(&engine, "graph");
+        if version == 3 {
+            engine.checkpoint().expect("a sound disk");
+        }
+    }
+    assert!(Arc::ptr_eq(&first, &graph()), "not rebuilt");
+    // While rows of one version came, those of the last were still there.
+    assert!(graph().memory_bytes() < bytes * 17 / 10);
+    drop(first);
+    engine.close().expect("a sound disk");
+    drop(engine);
+    let engine = open(&disk);
+    wait_for_the_index(&engine);
+    check_recall(&engine, "graph");
+    settle(&engine);
+    check_recall(&engine, "graph");
+}
+
+/// Waits until all rows that died have left the graph, but for the few for which none would begin.
+fn settle(engine: &Engine) {
+    let dataset = engine.dataset("d").expect("it exists");
+    let index = &dataset.indexes()[0];
+    while index.graph().len() as u64 > dataset.view().live * 51 / 50 + 64 {
+        engine.tidy().expect("a sound disk");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn places_that_dead_rows_left_count_as_room() {
+    let disk = MemoryDisk::new();
+    let options = Options {
+        memory_limit: 8 << 20,
+        ..options()
+    };
+    let engine = Engine::open(Arc::new(disk), options).expect("a new folder");
+    let schema = schema("euclidean", DataType::Int8, None);
+    put(&engine, &schema, 0..5_500, 0);
+    wait_for_the_index(&engine);
+    let mut session = engine.put("d", &schema).expect("a good schema");
+    let more = rows(&schema, 10_000..13_000, 0);
+    assert!(session.record_batch(&more).is_err(), "beyond the limit");
+    delete(&engine, 0..4_000);
+    settle(&engine);
+    session
+        .record_batch(&more)
+        .expect("room")
+        .wait()
+        .expect("acknowledged");
+    wait_for_the_index(&engine);
+    assert!(engine.memory().total() <= 8 << 20);
+    check_recall(&engine, "graph");
+}
+
+#[test]
+fn a_start_answers_before_its_graphs_are_read_and_a_checkpoint_keeps_them() {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk);
+    let schema = schema("euclidean", DataType::Float32, None);
+    put(&engine, &schema, 0..6_000, 0);
+    wait_for_the_index(&engine);
+    engine.checkpoint().expect("a checkpoint");
+    engine.close().expect("closed");
+    drop(engine);
+    for _ in 0..3 {
+        let engine = open(&disk);
+        let request = SearchRequest::nearest(vector(17), 1);
+        let reply = engine.search("d", &request).expect("a search");
+        assert_eq!(found(&reply), [(Id::Int(17), 0)]);
+        // At once, whether the graph was read by now or not.
+        engine.checkpoint().expect("a checkpoint");
+        let graph = engine.dataset("d").expect("it exists").indexes()[0].graph();
+        assert_eq!((graph.len(), engine.rebuilt_graphs()), (6_000, 0));
+        engine.close().expect("closed");
+    }
+}
+
+#[test]
+fn codes_of_edges_come_and_go_with_a_start() {
+    use Quantization::{Rabitq, Sq8};
+    let disk = MemoryDisk::new();
+    let schema = schema("euclidean", DataType::Float32, None);
+    let engine = open_with(&disk, Some(Rabitq));
+    put(&engine, &schema, 0..6_000, 0);
+    let mut bytes = Vec::new();
+    drop(engine);
+    for kind_now in [Rabitq, Sq8, Rabitq, Sq8] {
+        let engine = open_with(&disk, Some(kind_now));
+        wait_for_the_index(&engine);
+        assert_eq!((kind(&engine), engine.rebuilt_graphs()), (kind_now, 0));
+        check_recall(&engine, "graph");
+        bytes.push(engine.memory().index_bytes);
+        engine.checkpoint().expect("a checkpoint");
+        engine.close().expect("closed");
+    }
+    assert!(
+        bytes[1] * 3 < bytes[0] && bytes[3] * 3 < bytes[2],
+        "{bytes:?}"
+    );
 }

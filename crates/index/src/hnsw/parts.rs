@@ -28,10 +28,7 @@ impl Hnsw {
         let ended = self.inserted.load(Ordering::Acquire);
         let entry = self.entry().map_or(NONE, |(node, _)| node);
         if u64::from(nodes) != ended || self.nodes.claimed() != nodes {
-            return Err(Error::Busy {
-                claimed: u64::from(self.nodes.claimed()),
-                ended,
-            });
+            return Err(Error::Busy);
         }
         Ok(Parts {
             index: self,

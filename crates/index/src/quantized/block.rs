@@ -8,7 +8,7 @@
 //!     16      4  scale of the eight-bit code, f32: an element times this is a rotated coordinate
 //!     20      4  sum of the eight-bit code, i32
 //!     24      4  which slots hold edges that no nearer neighbour stands in for, one bit each
-//!     28      4  unused
+//!     28      4  1 if the node is about to leave the graph
 //!     32      d  eight-bit code; d is the dimension, rounded up to 16
 //!      …   64 n  up to a whole line
 //!      …    128  neighbours, 32 u32; ff ff ff ff: a free slot
@@ -18,6 +18,9 @@
 //!      …         up to a whole line
 //! ```
 //!
+//! Without codes of edges the neighbours follow the eight-bit code at once, and the block ends behind them, at a multiple of
+//! 32 bytes.
+//!
 //! The first part is read when a distance to the node is computed, the rest when its edges are followed, each from
 //! begin to end, which is what memory is fastest at.
 
@@ -26,11 +29,16 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{self, GROUP, SLOTS};
 
+use parking_lot::Mutex;
+
 use crate::chunks::{ALIGN, Chunks};
 use crate::twins::chain;
 
 /// No node: it ends a chain of twins, and stands in a free slot.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// The row of a node that is free, and of no other.
+pub(super) const FREE: u64 = u64::MAX;
 
 const VECTOR: usize = 32;
 /// From the begin of the edges.
@@ -47,7 +55,7 @@ struct Head {
     scale: f32,
     sum: i32,
     apart: AtomicU32,
-    unused: u32,
+    leaving: AtomicU32,
 }
 
 /// A vector as its eight-bit code: `scale * code` is the rotated vector, nearly.
@@ -87,25 +95,36 @@ pub(super) struct Edge<'a> {
 /// The blocks of all nodes.
 pub(super) struct Blocks {
     dim: usize,
+    /// Whether edges have codes.
+    coded: bool,
     /// Where the edges begin.
     edges: usize,
     stride: usize,
     chunks: Chunks,
     next: AtomicU32,
+    /// Nodes that were given back, and are claimed again first.
+    free: Mutex<Vec<u32>>,
 }
 
 impl Blocks {
     /// No nodes yet; `dim` is a multiple of 16.
-    pub(super) fn new(dim: usize) -> Self {
-        let edges = (VECTOR + dim).next_multiple_of(ALIGN);
-        let stride = (edges + CODES + rabitq::code_bytes(dim)).next_multiple_of(ALIGN);
+    pub(super) fn new(dim: usize, coded: bool) -> Self {
+        let (edges, stride) = layout(dim, coded);
         Blocks {
             dim,
+            coded,
             edges,
             stride,
             chunks: Chunks::new(stride),
             next: AtomicU32::new(0),
+            free: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Whether edges have codes.
+    #[inline(always)]
+    pub(super) fn coded(&self) -> bool {
+        self.coded
     }
 
     /// Most nodes that fit.
@@ -118,13 +137,21 @@ impl Blocks {
         self.chunks.bytes()
     }
 
-    /// Nodes that were claimed; those of inserts that run are not all written.
+    /// Bytes of nodes that were given back.
+    pub(super) fn free_bytes(&self) -> usize {
+        self.free.lock().len() * self.stride
+    }
+
+    /// Nodes that were ever claimed; those of inserts that run are not all written.
     pub(super) fn claimed(&self) -> u32 {
         self.next.load(Ordering::Acquire)
     }
 
     /// Claims the number of a new node, or `None` if all are taken.
     pub(super) fn claim(&self) -> Option<u32> {
+        if let Some(node) = self.free.lock().pop() {
+            return Some(node);
+        }
         let limit = self.limit();
         let step = |next: u32| (next < limit).then(|| next + 1);
         let node = self
@@ -152,7 +179,7 @@ impl Blocks {
             scale: vector.scale,
             sum: vector.sum,
             apart: AtomicU32::new(0),
-            unused: 0,
+            leaving: AtomicU32::new(0),
         };
         // SAFETY: the block was reserved with `stride` bytes, aligned to a line, and the caller vouches that it is not
         // shared.
@@ -161,12 +188,15 @@ impl Blocks {
             self.at(node, self.edges)
                 .cast::<[u32; SLOTS]>()
                 .write([NONE; SLOTS]);
+            self.at(node, VECTOR)
+                .copy_from_nonoverlapping(vector.code.cast(), self.dim);
+            if !self.coded {
+                return;
+            }
             self.at(node, self.edges + ADD)
                 .cast::<[f32; SLOTS]>()
                 .write([f32::INFINITY; SLOTS]);
             self.at(node, self.edges + FACTOR).write_bytes(0, 2 * SLOTS);
-            self.at(node, VECTOR)
-                .copy_from_nonoverlapping(vector.code.cast(), self.dim);
             self.at(node, self.edges + CODES)
                 .write_bytes(0, rabitq::code_bytes(self.dim));
         }
@@ -202,6 +232,37 @@ impl Blocks {
         }
     }
 
+    /// Whether a node is about to leave the graph: nothing should lead to it from now on.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    pub(super) unsafe fn is_leaving(&self, node: u32) -> bool {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.head(node) }.leaving.load(Ordering::Relaxed) != 0
+    }
+
+    /// Marks a node that is about to leave the graph.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    pub(super) unsafe fn leave(&self, node: u32) {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.head(node) }
+            .leaving
+            .store(1, Ordering::Relaxed);
+    }
+
+    /// Gives a node back.
+    ///
+    /// # Safety
+    /// The node was written, nothing leads to it, and nobody else reads or writes it.
+    pub(super) unsafe fn free(&self, node: u32) {
+        // SAFETY: the caller vouches that the block is not shared.
+        unsafe { (*self.at(node, 0).cast::<Head>()).row = FREE };
+        self.free.lock().push(node);
+    }
+
     /// Which slots hold edges that no nearer neighbour stands in for.
     ///
     /// # Safety
@@ -229,6 +290,32 @@ impl Blocks {
     pub(super) unsafe fn twin(&self, node: u32) -> u32 {
         // SAFETY: the caller vouches for the node.
         unsafe { self.head(node) }.twin.load(Ordering::Acquire)
+    }
+
+    /// Takes the chain from `from` to the leaving twin `gone` past that one, and past those behind it that leave too.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`], for all nodes of the chain.
+    pub(super) unsafe fn pass_twin(&self, from: u32, gone: u32) {
+        // SAFETY: the caller vouches for the chain.
+        unsafe {
+            let mut next = self.twin(gone);
+            while next != NONE && self.is_leaving(next) {
+                next = self.twin(next);
+            }
+            let mut at = from;
+            // Twins that came meanwhile stand between the two.
+            while let Err(between) =
+                self.head(at)
+                    .twin
+                    .compare_exchange(gone, next, Ordering::AcqRel, Ordering::Acquire)
+            {
+                if between == NONE {
+                    return;
+                }
+                at = between;
+            }
+        }
     }
 
     /// Sets the next twin of a node that nobody else knows yet.
@@ -266,6 +353,7 @@ impl Blocks {
     /// Where the estimator finds the codes of a node's neighbours.
     #[inline(always)]
     pub(super) fn block(&self, node: u32) -> rabitq::Block {
+        debug_assert!(self.coded, "edges have codes");
         rabitq::Block {
             codes: self.at(node, self.edges + CODES),
             add: self.at(node, self.edges + ADD).cast(),
@@ -273,14 +361,25 @@ impl Blocks {
         }
     }
 
-    /// Writes an edge of a node into a slot. Whoever reads the slot meanwhile may see a wrong estimate for the old or
+    /// Writes an edge of a node that has no code into a slot.
+    ///
+    /// # Safety
+    /// As [`Blocks::set_edge`].
+    pub(super) unsafe fn set_id(&self, node: u32, slot: usize, to: u32) {
+        debug_assert!(!self.coded, "edges have no codes");
+        // SAFETY: the caller vouches for the node.
+        let ids = unsafe { self.ids(node) };
+        ids[slot].store(to, Ordering::Release);
+    }
+
+    /// Writes an edge of a node, with its code, into a slot. Whoever reads the slot meanwhile may see a wrong estimate for the old or
     /// the new neighbour, which costs a detour at most.
     ///
     /// # Safety
     /// As [`Blocks::head`] for the node and the one that the edge leads to; no other thread writes the node's edges.
     pub(super) unsafe fn set_edge(&self, node: u32, slot: usize, edge: &Edge<'_>) {
         assert!(
-            slot < SLOTS && edge.bits.len() * 16 == self.dim,
+            self.coded && slot < SLOTS && edge.bits.len() * 16 == self.dim,
             "slot {slot}"
         );
         // SAFETY: all these were written by `write`, lie in the block, and are accessed only as atomics or by volatile
@@ -315,6 +414,26 @@ impl Blocks {
         ids[slot].store(edge.to, Ordering::Release);
     }
 
+    /// Makes a slot of a node free.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`]; no other thread writes the node's edges.
+    pub(super) unsafe fn clear_edge(&self, node: u32, slot: usize) {
+        assert!(slot < SLOTS, "slot {slot}");
+        if self.coded {
+            // SAFETY: it was written by `write`, and is accessed only as an atomic or by volatile reads since.
+            let add = unsafe {
+                &*self
+                    .at(node, self.edges + ADD + 4 * slot)
+                    .cast::<AtomicU32>()
+            };
+            add.store(f32::INFINITY.to_bits(), Ordering::Relaxed);
+        }
+        // SAFETY: the caller vouches for the node.
+        let ids = unsafe { self.ids(node) };
+        ids[slot].store(NONE, Ordering::Release);
+    }
+
     /// Asks for the cache lines of a node's edges.
     #[inline(always)]
     pub(super) fn prefetch_edges(&self, node: u32) {
@@ -335,5 +454,17 @@ impl Blocks {
     /// Bytes that following a node's edges reads.
     pub(super) fn edge_bytes(&self) -> usize {
         self.stride - self.edges
+    }
+}
+
+/// Where in a block the edges begin, and how long it is; `dim` is a multiple of 16.
+pub(crate) fn layout(dim: usize, coded: bool) -> (usize, usize) {
+    if coded {
+        let edges = (VECTOR + dim).next_multiple_of(ALIGN);
+        let end = edges + CODES + rabitq::code_bytes(dim);
+        (edges, end.next_multiple_of(ALIGN))
+    } else {
+        let edges = VECTOR + dim;
+        (edges, (edges + ADD).next_multiple_of(ALIGN / 2))
     }
 }

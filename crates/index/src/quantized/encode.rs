@@ -81,12 +81,29 @@ impl Encoder {
         self.turn(out);
     }
 
+    /// Makes a query of an eight-bit code.
+    ///
+    /// # Safety
+    /// The code has `dim()` readable bytes.
+    pub(super) unsafe fn decoded(&self, vector: Vector8, out: &mut Encoded) {
+        // SAFETY: the caller vouches for the bytes.
+        let code = unsafe { std::slice::from_raw_parts(vector.code, self.dim()) };
+        out.floats.clear();
+        out.floats
+            .extend(code.iter().map(|x| f32::from(*x) * vector.scale));
+        self.finish(out);
+    }
+
     fn turn(&self, out: &mut Encoded) {
         for (x, centre) in out.floats.iter_mut().zip(&self.centre) {
             *x -= centre;
         }
         out.floats.resize(self.dim(), 0.0);
         self.rotation.apply(self.rabitq, &mut out.floats);
+        self.finish(out);
+    }
+
+    fn finish(&self, out: &mut Encoded) {
         out.planes.fill(&out.floats);
         out.norm = self
             .kernels

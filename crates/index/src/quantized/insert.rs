@@ -1,8 +1,8 @@
 use super::QuantizedGraph;
-use super::block::{Edge, NONE};
+use super::block::{Edge, NONE, Vector8};
 use super::level::{FEWER, LEVELS, Level};
 use super::scratch::Scratch;
-use super::walk::{Everything, Walk};
+use super::walk::{Staying, Walk};
 use crate::candidate::Candidate;
 use crate::error::{Error, Result};
 use crate::mix::mix;
@@ -19,9 +19,11 @@ impl QuantizedGraph {
     /// If the vector has not `space().row_bytes()` bytes, or the index is full.
     pub fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
         self.space.check(row, vector)?;
+        let _moving = self.still.read();
+        let _visit = self.enter();
         let mut scratch = self.pool.take();
         self.encoder().stored(vector, &mut scratch.query);
-        self.encoder().lut(&scratch.query, &mut scratch.lut);
+        self.fill_lut(&mut scratch);
         scratch.bits.resize(self.encoder().dim() / 16, 0);
         let mut stands_for = row;
         for height in 0..=self.draw_level(row) {
@@ -33,7 +35,7 @@ impl QuantizedGraph {
             }
         }
         self.pool.give(scratch);
-        self.inserted.fetch_add(1, Ordering::AcqRel);
+        self.rows.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
@@ -58,23 +60,22 @@ impl QuantizedGraph {
             level.begin_at(node, &guard);
             return Ok((scratch, Some(node)));
         }
-        let ef = self.params.ef_construction;
-        scratch = match Walk::new(self, height, ef, Everything, scratch) {
-            Ok(mut walk) => {
-                walk.run();
-                walk.scratch
-            }
-            Err(scratch) => scratch,
-        };
+        scratch = self.walk_for_neighbors(height, scratch);
         scratch.found.sort_unstable();
-        let node = self.write(level, row, &scratch)?;
-        // SAFETY: the node was written, and walks find such.
+        // SAFETY: walks find nodes that were written.
         unsafe {
             let nearest = scratch.found.first().map(|nearest| nearest.node());
-            if let Some(nearest) = nearest.filter(|nearest| self.same(level, node, *nearest)) {
-                level.blocks.add_twin(nearest, node);
+            let vector = scratch.query.vector();
+            let same = |node: &u32| self.same(vector, level.blocks.vector(*node));
+            if let Some(nearest) = nearest.filter(same) {
+                // Above the lowest level, one of two serves for both.
+                if height == 0 {
+                    let node = self.write(level, row, &scratch)?;
+                    level.blocks.add_twin(nearest, node);
+                }
                 return Ok((scratch, None));
             }
+            let node = self.write(level, row, &scratch)?;
             let (chosen, apart) = self.choose(level, &scratch.found);
             for (slot, neighbor) in chosen.iter().enumerate() {
                 self.set_edge(level, node, slot, neighbor.node(), &mut scratch.bits);
@@ -95,18 +96,40 @@ impl QuantizedGraph {
                 self.hand_on(level, node, far, &mut scratch.bits);
             }
             scratch.handed = handed;
+            Ok((scratch, Some(node)))
         }
-        Ok((scratch, Some(node)))
+    }
+
+    /// Walks for the vector in `scratch`, and leaves in `scratch.found` the nodes that it may lead to: those near it that
+    /// stay.
+    pub(super) fn walk_for_neighbors(
+        &self,
+        height: usize,
+        mut scratch: Box<Scratch>,
+    ) -> Box<Scratch> {
+        let ef = self.params.ef_construction;
+        for top in [LEVELS - 1, height] {
+            scratch = match Walk::new(self, (height, top), ef, Staying, scratch) {
+                Ok(mut walk) => {
+                    walk.run();
+                    walk.scratch
+                }
+                Err(scratch) => return scratch,
+            };
+            if !scratch.found.is_empty() {
+                break;
+            }
+            // All that is around is about to leave. Where the level begins, something stays.
+        }
+        scratch
     }
 
     /// Whether two nodes have the same code, so that the graph cannot tell them apart.
-    unsafe fn same(&self, level: &Level, a: u32, b: u32) -> bool {
+    unsafe fn same(&self, a: Vector8, b: Vector8) -> bool {
+        let dim = self.encoder().dim();
         // SAFETY: the caller vouches for both.
-        unsafe {
-            let scales = [a, b].map(|node| level.blocks.vector(node).scale);
-            (scales[0] - scales[1]).abs() <= 1e-6 * scales[0]
-                && level.blocks.code(a) == level.blocks.code(b)
-        }
+        let code = |vector: Vector8| unsafe { std::slice::from_raw_parts(vector.code, dim) };
+        (a.scale - b.scale).abs() <= 1e-6 * a.scale && code(a) == code(b)
     }
 
     /// Writes a node that nobody else can reach yet.
@@ -121,7 +144,11 @@ impl QuantizedGraph {
 
     /// Chooses neighbours from candidates sorted by distance: those that are nearer to the node than to any chosen
     /// before, and then the nearest of the others. Returns them with how many of the first kind there are.
-    unsafe fn choose(&self, level: &Level, found: &[Candidate]) -> (Vec<Candidate>, usize) {
+    pub(super) unsafe fn choose(
+        &self,
+        level: &Level,
+        found: &[Candidate],
+    ) -> (Vec<Candidate>, usize) {
         let mut chosen: Vec<Candidate> = Vec::with_capacity(SLOTS);
         let mut passed: Vec<Candidate> = Vec::new();
         for candidate in found {
@@ -159,6 +186,10 @@ impl QuantizedGraph {
         to: u32,
         bits: &mut [u16],
     ) {
+        if !level.blocks.coded() {
+            // SAFETY: the caller vouches for both nodes.
+            return unsafe { level.blocks.set_id(node, slot, to) };
+        }
         // SAFETY: the caller vouches for both nodes.
         unsafe {
             let (from, other) = (level.blocks.vector(node), level.blocks.vector(to));
@@ -184,6 +215,10 @@ impl QuantizedGraph {
     /// Looks from `node` on, along neighbours ever nearer to `far`, for one that no neighbour stands in for, and leads it
     /// to `far`.
     unsafe fn hand_on(&self, level: &Level, node: u32, far: u32, bits: &mut [u16]) {
+        // SAFETY: the caller vouches for both nodes.
+        if unsafe { level.blocks.is_leaving(far) } {
+            return;
+        }
         let mut at = node;
         for _ in 0..HANDS {
             // SAFETY: the caller vouches for both nodes, and neighbours were written before they were linked.
@@ -202,7 +237,7 @@ impl QuantizedGraph {
     ///
     /// Far neighbours for which `new` stands in from now on are added to `handed`: `new`, or one to which it leads, should
     /// lead to them, or else, where data is in clusters, the way to another cluster may be lost.
-    unsafe fn link(
+    pub(super) unsafe fn link(
         &self,
         level: &Level,
         (node, new, why): (u32, u32, Why),
@@ -283,7 +318,7 @@ impl QuantizedGraph {
 
 /// Why a node shall lead to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Why {
+pub(super) enum Why {
     /// The other has chosen it.
     Chosen,
     /// It is nearest to the other, and leads to it however the errors of codes fall out.

@@ -26,9 +26,9 @@ pub(super) const FEWER: u64 = 32;
 pub(super) const LEVELS: usize = 6;
 
 impl Level {
-    pub(super) fn new(dim: usize) -> Self {
+    pub(super) fn new(dim: usize, coded: bool) -> Self {
         Level {
-            blocks: Blocks::new(dim),
+            blocks: Blocks::new(dim, coded),
             entry: AtomicU32::new(NONE),
             beginning: Mutex::new(()),
             stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),
@@ -53,6 +53,16 @@ impl Level {
     /// Lets walks begin at a node that was written.
     pub(super) fn begin_at(&self, node: u32, _guard: &MutexGuard<'_, ()>) {
         self.entry.store(node, Ordering::Release);
+    }
+
+    /// Locks the level's begin.
+    pub(super) fn beginning(&self) -> MutexGuard<'_, ()> {
+        self.beginning.lock()
+    }
+
+    /// Lets walks begin nowhere, for there are no nodes left.
+    pub(super) fn begin_nowhere(&self, _guard: &MutexGuard<'_, ()>) {
+        self.entry.store(NONE, Ordering::Release);
     }
 
     /// Locks the edges of a node.

@@ -95,10 +95,13 @@ impl QuantizedGraph {
         }
         same("length", &(reader.at + 4), &input.len())?;
         same("rows", &rows, &u64::from(graph.ground().blocks.claimed()))?;
-        for level in &graph.levels {
-            graph.encode_edges(level);
+        if params.edge_codes {
+            graph
+                .levels
+                .iter()
+                .for_each(|level| graph.encode_edges(level));
         }
-        graph.inserted.store(rows, Ordering::Release);
+        graph.rows.store(rows, Ordering::Release);
         if rows == 0 && graph.encoder().centre().iter().all(|x| *x == 0.0) {
             // The origin is yet to be chosen.
             return QuantizedGraph::new(space, params);

@@ -18,7 +18,8 @@
 //! chain behind the first.
 //!
 //! Good for: many searches, 96 dimensions and more. Not for: the inner product (there are no codes for it yet), short
-//! vectors, least memory: edges with codes take more than a vector. Rows that die stay until the caller builds anew.
+//! vectors, least memory: edges with codes take more than a vector. Rows that die leave when the
+//! caller says so, and others take their place (`removal`).
 //!
 //! # Races
 //!
@@ -26,13 +27,15 @@
 //! neighbour with release. A search reads codes with volatile loads; one that reads a half-changed code has a wrong
 //! estimate of one neighbour, and compares it in vain or passes it over this once.
 
-mod block;
+pub(crate) mod block;
 mod encode;
 mod front;
 mod insert;
 mod level;
 mod load;
 mod params;
+mod removal;
+mod repair;
 mod rerank;
 mod save;
 mod scratch;
@@ -40,6 +43,8 @@ mod search;
 #[cfg(test)]
 mod tests;
 mod walk;
+
+pub(crate) use save::NODE as SAVED_NODE;
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -49,9 +54,12 @@ use longbow_kernels::Metric;
 use longbow_kernels::rabitq::DIM_STEP;
 
 pub use params::QuantizedParams;
+pub use removal::Progress;
 
 use encode::Encoder;
 use level::{LEVELS, Level};
+use parking_lot::{Mutex, RwLock};
+use removal::Removal;
 use scratch::Scratch;
 use search::Asked;
 
@@ -62,6 +70,7 @@ use crate::space::{Query, Space};
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
 use crate::vector_index::VectorIndex;
+use crate::visits::{Visit, Visits};
 
 /// Longest vector, in elements.
 const MAX_DIM: usize = 1 << 16;
@@ -74,8 +83,13 @@ pub struct QuantizedGraph {
     /// The lowest first.
     levels: Vec<Level>,
     pool: Pool<Scratch>,
-    /// Inserts that have ended.
-    inserted: AtomicU64,
+    /// Those in the graph whose insert has ended.
+    rows: AtomicU64,
+    /// Held shared by each insert, and exclusively by what needs all nodes to be whole.
+    still: RwLock<()>,
+    visits: Visits,
+    /// Held while nodes leave.
+    removal: Mutex<Option<Removal>>,
 }
 
 impl QuantizedGraph {
@@ -101,9 +115,14 @@ impl QuantizedGraph {
             space,
             params,
             encoder: OnceLock::new(),
-            levels: (0..LEVELS).map(|_| Level::new(dim)).collect(),
+            levels: (0..LEVELS)
+                .map(|_| Level::new(dim, params.edge_codes))
+                .collect(),
             pool: Pool::new(),
-            inserted: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            still: RwLock::new(()),
+            visits: Visits::new(),
+            removal: Mutex::new(None),
         })
     }
 
@@ -140,13 +159,13 @@ impl QuantizedGraph {
         self.space
     }
 
-    /// Rows whose insert has ended.
+    /// Rows in the graph whose insert has ended.
     #[must_use]
     pub fn len(&self) -> usize {
-        usize::try_from(self.inserted.load(Ordering::Acquire)).unwrap_or(usize::MAX)
+        usize::try_from(self.rows.load(Ordering::Acquire)).unwrap_or(usize::MAX)
     }
 
-    /// Whether no insert has ended.
+    /// Whether no such row is in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -157,6 +176,21 @@ impl QuantizedGraph {
     pub fn memory_bytes(&self) -> usize {
         let levels: usize = self.levels.iter().map(Level::bytes).sum();
         size_of::<Self>() + levels + self.pool.bytes()
+    }
+
+    /// Those of [`QuantizedGraph::memory_bytes`] that the next inserts take before others.
+    #[must_use]
+    pub fn free_bytes(&self) -> usize {
+        self.levels
+            .iter()
+            .map(|level| level.blocks.free_bytes())
+            .sum()
+    }
+
+    /// Begins a visit: rows that it may see stay in the graph until it ends. Whoever says by a moment of its own which rows
+    /// are visible begins one before that moment, and ends it after the search.
+    pub fn enter(&self) -> Visit {
+        self.visits.enter()
     }
 
     /// The level of all rows.

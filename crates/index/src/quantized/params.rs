@@ -7,6 +7,9 @@ pub struct QuantizedParams {
     pub ef_construction: usize,
     /// From which the rotation is drawn.
     pub seed: u64,
+    /// Whether edges have codes. Without them a row takes a third of the memory or less, and a search compares all
+    /// neighbours of a node by their own codes, which are all over the memory.
+    pub edge_codes: bool,
 }
 
 impl Default for QuantizedParams {
@@ -14,6 +17,7 @@ impl Default for QuantizedParams {
         QuantizedParams {
             ef_construction: 128,
             seed: 42,
+            edge_codes: true,
         }
     }
 }

@@ -30,7 +30,7 @@ use std::io::Write;
 use std::sync::atomic::Ordering;
 
 use super::QuantizedGraph;
-use super::block::NONE;
+use super::block::{FREE, NONE};
 use super::encode::Encoder;
 use super::level::Level;
 use crate::checkpoint::{Saved, Sink};
@@ -41,72 +41,96 @@ pub(super) const VERSION: u32 = 1;
 /// Bytes before the centre.
 pub(super) const HEADER: usize = 36;
 /// Bytes of a node besides its code.
-pub(super) const NODE: usize = 20 + 128;
+pub(crate) const NODE: usize = 20 + 128;
 
 impl QuantizedGraph {
-    /// Writes the graph to `out`; the format is described in the module.
+    /// Writes the graph to `out`; the format is described in the module. Nodes are numbered anew, without those that are
+    /// free.
     ///
     /// No insert may run meanwhile. Searches may.
     ///
     /// # Errors
     /// If an insert runs, or the writer fails.
     pub fn save(&self, out: &mut dyn Write) -> Result<Saved> {
-        // An insert claims a node of the lowest level before any other. With as many claimed after as had ended before,
-        // none ran in between: what was read then is whole, and all those nodes are written.
-        let ended = self.len() as u64;
-        let sizes: Vec<(u32, u32)> = self
-            .levels
-            .iter()
-            .map(|level| (level.blocks.claimed(), level.entry().unwrap_or(NONE)))
-            .collect();
-        let claimed = u64::from(self.ground().blocks.claimed());
-        if claimed != ended {
-            return Err(Error::Busy { claimed, ended });
-        }
+        let _still = self.still.try_write().ok_or(Error::Busy)?;
+        // SAFETY: no insert runs, so all nodes that were claimed are written.
+        let numbers: Vec<Vec<u32>> = unsafe { self.levels.iter().map(|l| numbered(l)).collect() };
+        let rows = taken(&numbers[0]);
         let mut sink = Sink::new(out);
         sink.put(&MAGIC)?;
         sink.put(&VERSION.to_le_bytes())?;
         sink.put(&[self.space.scalar as u8, self.space.metric as u8, 0, 0])?;
         sink.put(&(self.space.dim as u32).to_le_bytes())?;
         sink.put(&self.params.seed.to_le_bytes())?;
-        sink.put(&ended.to_le_bytes())?;
+        sink.put(&u64::from(rows).to_le_bytes())?;
         // An empty graph may have no origin yet; zeros stand for none.
         let centre = self.encoder.get().map(Encoder::centre);
         for x in centre.unwrap_or(&vec![0.0; self.space.dim]) {
             sink.put(&x.to_le_bytes())?;
         }
-        for (level, (nodes, entry)) in self.levels.iter().zip(sizes) {
-            sink.put(&nodes.to_le_bytes())?;
+        for (height, level) in self.levels.iter().enumerate() {
+            let number = |node: u32| numbers[height].get(node as usize).copied();
+            sink.put(&taken(&numbers[height]).to_le_bytes())?;
+            let entry = level.entry().and_then(number).unwrap_or(NONE);
             sink.put(&entry.to_le_bytes())?;
-            for node in 0..nodes {
-                // SAFETY: all inserts that claimed nodes up to that number had ended, so all nodes are written.
-                unsafe { put_node(level, node, nodes, &mut sink)? };
+            for node in (0..level.blocks.claimed()).filter(|node| number(*node) != Some(NONE)) {
+                // SAFETY: as above.
+                unsafe {
+                    let row = level.blocks.row(node);
+                    let row = match height {
+                        0 => row,
+                        _ => u64::from(numbers[height - 1][row as usize]),
+                    };
+                    sink.put(&row.to_le_bytes())?;
+                    put_node(level, node, number, &mut sink)?;
+                }
             }
         }
-        sink.finish(ended)
+        sink.finish(u64::from(rows))
     }
 }
 
-/// Writes a node. Inserts that began after all may have led its edges to nodes from `nodes` on: those are left out.
+/// For each node its number among those that are not free, or [`NONE`].
 ///
 /// # Safety
-/// All nodes below `nodes` were written, and `node` is one of them.
-unsafe fn put_node(level: &Level, node: u32, nodes: u32, sink: &mut Sink<'_>) -> Result<()> {
-    // SAFETY: the caller vouches for the node; twins and neighbours were written before they were linked.
-    unsafe {
-        sink.put(&level.blocks.row(node).to_le_bytes())?;
-        let mut twin = level.blocks.twin(node);
-        while twin != NONE && twin >= nodes {
-            twin = level.blocks.twin(twin);
+/// All nodes that were claimed are written.
+unsafe fn numbered(level: &Level) -> Vec<u32> {
+    let mut next = 0;
+    let number = |node: u32| {
+        // SAFETY: the caller vouches for the node.
+        if unsafe { level.blocks.row(node) } == FREE {
+            return NONE;
         }
-        sink.put(&twin.to_le_bytes())?;
+        next += 1;
+        next - 1
+    };
+    (0..level.blocks.claimed()).map(number).collect()
+}
+
+/// How many have a number.
+fn taken(numbers: &[u32]) -> u32 {
+    numbers.iter().filter(|number| **number != NONE).count() as u32
+}
+
+/// Writes all of a node but its row.
+///
+/// # Safety
+/// All nodes were written, and `node` is one of them.
+unsafe fn put_node(
+    level: &Level,
+    node: u32,
+    number: impl Fn(u32) -> Option<u32>,
+    sink: &mut Sink<'_>,
+) -> Result<()> {
+    let numbered = |node: u32| number(node).unwrap_or(NONE).to_le_bytes();
+    // SAFETY: the caller vouches for the node.
+    unsafe {
+        sink.put(&numbered(level.blocks.twin(node)))?;
         let apart = level.blocks.apart(node).load(Ordering::Relaxed);
         sink.put(&apart.to_le_bytes())?;
         sink.put(&level.blocks.vector(node).scale.to_le_bytes())?;
         for id in level.blocks.ids(node) {
-            let id = id.load(Ordering::Acquire);
-            let id = if id < nodes { id } else { NONE };
-            sink.put(&id.to_le_bytes())?;
+            sink.put(&numbered(id.load(Ordering::Acquire)))?;
         }
         sink.put(level.blocks.code(node))
     }

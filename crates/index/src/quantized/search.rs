@@ -1,7 +1,8 @@
 use super::QuantizedGraph;
 use super::block::NONE;
 use super::front::Front;
-use super::level::Level;
+use super::level::{LEVELS, Level};
+use super::scratch::Scratch;
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
@@ -79,6 +80,7 @@ impl QuantizedGraph {
         asked: Asked<'_>,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
+        let _visit = self.enter();
         let Some(mut walk) = self.begin(query, asked) else {
             return Vec::new();
         };
@@ -98,6 +100,7 @@ impl QuantizedGraph {
         asked: Asked<'_>,
         stats: &mut SearchStats,
     ) -> Vec<Vec<Neighbor>> {
+        let _visit = self.enter();
         let mut answers = vec![Vec::new(); queries.len()];
         let mut waiting = queries.iter().enumerate().filter_map(|(place, query)| {
             let walk = self.begin(query, asked)?;
@@ -146,17 +149,24 @@ impl QuantizedGraph {
         let mut scratch = self.pool.take();
         scratch.stats = SearchStats::default();
         self.encoder().query(query.floats(), &mut scratch.query);
-        self.encoder().lut(&scratch.query, &mut scratch.lut);
+        self.fill_lut(&mut scratch);
         let visible = Visible {
             visible: asked.visible,
             most: asked.k.max(TWINS),
         };
-        match Walk::new(self, 0, asked.ef.max(1), visible, scratch) {
+        match Walk::new(self, (0, LEVELS - 1), asked.ef.max(1), visible, scratch) {
             Ok(walk) => Some(walk),
             Err(scratch) => {
                 self.pool.give(scratch);
                 None
             }
+        }
+    }
+
+    /// Fills the table by which neighbours are estimated, if they are.
+    pub(super) fn fill_lut(&self, scratch: &mut Scratch) {
+        if self.params.edge_codes {
+            self.encoder().lut(&scratch.query, &mut scratch.lut);
         }
     }
 

@@ -39,13 +39,24 @@ pub(super) trait Admit {
     );
 }
 
-/// Takes every node as it is: for building.
-pub(super) struct Everything;
+/// Takes every node that stays in the graph: for building. For one that leaves, the walk goes on by one.
+pub(super) struct Staying;
 
-impl Admit for Everything {
+impl Admit for Staying {
     #[inline(always)]
-    unsafe fn admit(&self, _: &Level, _: &mut Front, found: &mut Vec<Candidate>, node: Candidate) {
-        found.push(node);
+    unsafe fn admit(
+        &self,
+        level: &Level,
+        front: &mut Front,
+        found: &mut Vec<Candidate>,
+        node: Candidate,
+    ) {
+        // SAFETY: the caller vouches for the node.
+        if unsafe { level.blocks.is_leaving(node.node()) } {
+            front.widen();
+        } else {
+            found.push(node);
+        }
     }
 }
 
@@ -71,16 +82,18 @@ pub(super) struct Walk<'a, A> {
 }
 
 impl<'a, A: Admit> Walk<'a, A> {
-    /// A walk for the query in `scratch`, whose table is filled. It comes back as an error if there are no nodes.
+    /// A walk for the query in `scratch`, whose table is filled, from level `top`, or the highest below it that has nodes,
+    /// to level `bottom`. The scratch comes back as an error if there are no nodes.
     pub(super) fn new(
         graph: &'a QuantizedGraph,
-        bottom: usize,
+        (bottom, top): (usize, usize),
         ef: usize,
         admit: A,
         scratch: Box<Scratch>,
     ) -> Result<Self, Box<Scratch>> {
         let begin = |(height, level): (usize, &Level)| level.entry().map(|entry| (height, entry));
-        let mut levels = graph.levels.iter().enumerate().skip(bottom).rev();
+        let levels = graph.levels.iter().enumerate();
+        let mut levels = levels.take(top + 1).skip(bottom).rev();
         let Some((height, entry)) = levels.find_map(begin) else {
             return Err(scratch);
         };
@@ -127,10 +140,14 @@ impl<'a, A: Admit> Walk<'a, A> {
             if self.height == self.bottom {
                 return false;
             }
-            let Some(nearest) = self.scratch.found.iter().min().copied() else {
+            let blocks = &self.level().blocks;
+            let found = || self.scratch.found.iter();
+            // One that leaves does only where none stays: all below it may leave too.
+            let staying = found().filter(|found| !blocks.is_leaving(found.node()));
+            let Some(nearest) = staying.min().or_else(|| found().min()).copied() else {
                 return false;
             };
-            let below = self.level().blocks.row(nearest.node()) as u32;
+            let below = blocks.row(nearest.node()) as u32;
             self.height -= 1;
             self.begin(Candidate::new(nearest.distance(), below));
             true
@@ -203,6 +220,17 @@ impl<'a, A: Admit> Walk<'a, A> {
         };
         let mut estimates = [0f32; SLOTS];
         fresh.clear();
+        stats.nodes_popped += 1;
+        stats.bytes_touched += blocks.edge_bytes() as u64;
+        if !blocks.coded() {
+            // SAFETY: the caller vouches for the node.
+            let ids = unsafe { blocks.ids(node) };
+            let ids = ids.iter().map(|id| id.load(Ordering::Acquire));
+            // Nothing is known of them.
+            let new = ids.filter(|id| *id != NONE && !visited.has_met(*id));
+            fresh.extend(new.map(|id| Candidate::new(0.0, id)));
+            return;
+        }
         // SAFETY: the caller vouches for the node.
         unsafe {
             let rabitq = self.graph.encoder().rabitq;
@@ -222,8 +250,6 @@ impl<'a, A: Admit> Walk<'a, A> {
         if fresh.len() > FEW {
             fresh.sort_unstable();
         }
-        stats.nodes_popped += 1;
-        stats.bytes_touched += blocks.edge_bytes() as u64;
     }
 
     /// Asks for the codes of the next neighbours that may be near enough, and for the edges that are likely followed

@@ -134,7 +134,7 @@ fn a_checkpoint_beside_inserts_is_refused_or_whole() -> Result<()> {
     let attempt = |index: &Hnsw| {
         let mut bytes = Vec::new();
         match index.save(&mut bytes) {
-            Err(Error::Busy { claimed, ended }) => assert!(claimed >= ended),
+            Err(Error::Busy) => {}
             Err(other) => panic!("{other}"),
             Ok(saved) => {
                 let loaded = Hnsw::load(data.space, index.params(), &bytes, &Source(&data));

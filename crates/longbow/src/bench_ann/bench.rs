@@ -119,11 +119,11 @@ impl Bench {
 
 /// The vectors and the queries, which must go together.
 fn read(settings: &Settings) -> Result<(Vectors, Vec<Vec<f32>>), Error> {
-    let mut base = Vectors::read(&settings.base)?;
+    let mut base = Vectors::read(&settings.base, settings.column.as_deref())?;
     if let Some(rows) = settings.limit {
         base = base.limited(rows);
     }
-    let queries = Vectors::read(&settings.queries)?;
+    let queries = Vectors::read(&settings.queries, settings.column.as_deref())?;
     if queries.dim != base.dim {
         return Err(Error::Mismatch(format!(
             "the queries have {} elements and the vectors {}",

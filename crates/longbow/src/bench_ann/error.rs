@@ -13,7 +13,7 @@ pub enum Error {
     Index(#[from] longbow_index::Error),
     /// A file's name does not tell its format.
     #[error(
-        "{}: name a file that ends in .npy, .fvecs, .ivecs (truth alone) or idx3-ubyte",
+        "{}: name a file that ends in .npy, .fvecs, .ivecs (truth alone), .parquet or idx3-ubyte",
         path.display()
     )]
     Format {

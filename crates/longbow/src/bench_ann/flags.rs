@@ -26,6 +26,8 @@ pub struct Settings {
     pub queries: PathBuf,
     /// The exact answers; without them they are found.
     pub truth: Option<PathBuf>,
+    /// The column of vectors in Parquet files, if it is named.
+    pub column: Option<String>,
     /// How nearness is measured.
     pub metric: Metric,
     /// Neighbours asked for.
@@ -54,10 +56,11 @@ pub fn command() -> clap::Command {
     let path = |name, text: &str| one(name, "FILE", text).value_parser(value_parser!(PathBuf));
     clap::Command::new("ann")
         .about("Measure an index over vectors from a file: recall against queries a second of processor time")
-        .arg(path("base", "The vectors: .npy (f4, f2, i1, u1), .fvecs, or idx of bytes").required(true))
+        .arg(path("base", "The vectors: .npy (f4, f2, i1, u1), .fvecs, .parquet (lists of numbers), or idx of bytes").required(true))
         .arg(path("queries", "What to search for, in the same formats").required(true))
+        .arg(one("column", "NAME", "The column of vectors in .parquet files [default: the only one, or vector]"))
         .arg(
-            path("truth", "The exact answers: row numbers, nearest first, .npy (i4, i8) or .ivecs [default: found by an exact scan]")
+            path("truth", "The exact answers: row numbers, nearest first, .npy (i4, i8), .ivecs or .parquet [default: found by an exact scan]")
                 .conflicts_with("limit"),
         )
         .arg(
@@ -132,6 +135,7 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
         base: path("base").ok_or("name the vectors: --base")?,
         queries: path("queries").ok_or("name the queries: --queries")?,
         truth: path("truth"),
+        column: word("column").map(str::to_owned),
         metric: metric.ok_or("an unknown metric")?,
         k: number("k").unwrap_or(10),
         threads: number("threads").unwrap_or(1),

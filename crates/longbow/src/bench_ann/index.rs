@@ -19,19 +19,22 @@ pub enum Choice {
     Hnsw,
     /// The graph of quantised vectors.
     Rabitq,
+    /// The same without codes of edges.
+    Sq8,
     /// The exact scan.
     Flat,
 }
 
 impl Choice {
     /// All of them.
-    pub const ALL: [Choice; 3] = [Choice::Hnsw, Choice::Rabitq, Choice::Flat];
+    pub const ALL: [Choice; 4] = [Choice::Hnsw, Choice::Rabitq, Choice::Sq8, Choice::Flat];
 
     /// As the command line and the report name it.
     pub const fn name(self) -> &'static str {
         match self {
             Choice::Hnsw => "hnsw",
             Choice::Rabitq => "rabitq",
+            Choice::Sq8 => "sq8",
             Choice::Flat => "flat",
         }
     }
@@ -41,6 +44,7 @@ impl Choice {
         match self {
             Choice::Hnsw | Choice::Flat => "none",
             Choice::Rabitq => "rabitq",
+            Choice::Sq8 => "sq8",
         }
     }
 }
@@ -137,11 +141,12 @@ pub fn build(
             base.clone(),
             0,
         )),
-        Choice::Rabitq => {
+        Choice::Rabitq | Choice::Sq8 => {
             let index = QuantizedGraph::new(
                 space,
                 QuantizedParams {
                     seed: params.seed,
+                    edge_codes: choice == Choice::Rabitq,
                     ..QuantizedParams::default()
                 },
             )?;
@@ -202,6 +207,7 @@ mod tests {
             (Choice::Hnsw, 3),
             (Choice::Rabitq, 1),
             (Choice::Rabitq, 3),
+            (Choice::Sq8, 3),
             (Choice::Flat, 3),
         ] {
             let index = build(choice, space, HnswParams::default(), &base, threads).expect("valid");

@@ -10,6 +10,7 @@ mod flags;
 mod idx;
 mod index;
 mod npy;
+mod parquet;
 mod pass;
 mod report;
 mod serve;

@@ -7,7 +7,7 @@ use longbow_index::{Neighbor, Query, SearchStats, Space, TopK, flat};
 
 use super::error::Error;
 use super::vectors::Vectors;
-use super::{npy, vecs};
+use super::{npy, parquet, vecs};
 
 /// What the distance of a hit may exceed that of the k-th true row by, as a share of it: rows of equal distance count
 /// whichever of them was found.
@@ -54,7 +54,8 @@ impl Truth {
         })
     }
 
-    /// Takes it from rows of row numbers, one a query, nearest first: a `.npy` of `i4` or `i8`, or an `.ivecs` file.
+    /// Takes it from rows of row numbers, one a query, nearest first: a `.npy` of `i4` or `i8`, an `.ivecs` file, or lists
+    /// of integers in a `.parquet` file.
     pub fn read(
         path: &Path,
         space: Space,
@@ -67,12 +68,15 @@ impl Truth {
             reason,
         };
         let file = RealDisk.map(path)?;
-        let (depth, ids) = if path.extension().is_some_and(|ending| ending == "ivecs") {
-            let (depth, ids) = vecs::read(&file).map_err(wrong)?;
-            (depth, words(&ids))
-        } else {
-            of_npy(&file).map_err(wrong)?
+        let read = match path.extension().and_then(|ending| ending.to_str()) {
+            Some("ivecs") => vecs::read(&file).map(|(depth, ids)| (depth, words(&ids))),
+            Some("parquet") => parquet::numbers(file),
+            _ => of_npy(&file),
         };
+        let (depth, ids) = read.map_err(wrong)?;
+        if depth == 0 {
+            return Err(wrong("holds no row numbers".to_owned()));
+        }
         if depth < k {
             return Err(wrong(format!("has {depth} rows a query, and k is {k}")));
         }

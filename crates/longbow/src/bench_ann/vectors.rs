@@ -7,7 +7,7 @@ use longbow_disk::{Disk, RealDisk};
 use longbow_kernels::{Kernels, Scalar};
 
 use super::error::Error;
-use super::{idx, npy, vecs};
+use super::{idx, npy, parquet, vecs};
 
 /// Rows of equal dimension. Those of a `.npy` or idx file stay in the mapped file.
 #[derive(Debug, Clone)]
@@ -20,19 +20,23 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Reads a file, its format told by its name. Elements are checked to be finite.
-    pub fn read(path: &Path) -> Result<Vectors, Error> {
+    /// Reads a file, its format told by its name; of a `.parquet` file the column, if one is named. Elements are checked
+    /// to be finite.
+    pub fn read(path: &Path, column: Option<&str>) -> Result<Vectors, Error> {
         let wrong = |reason: String| Error::File {
             path: path.to_path_buf(),
             reason,
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let decode: fn(Bytes) -> Result<Vectors, String> = if name.ends_with(".npy") {
-            of_npy
+        let of_parquet = |file| Ok(parquet::vectors(file, column)?.into());
+        let decode: &dyn Fn(Bytes) -> Result<Vectors, String> = if name.ends_with(".npy") {
+            &of_npy
+        } else if name.ends_with(".parquet") {
+            &of_parquet
         } else if name.ends_with(".fvecs") {
-            of_fvecs
+            &of_fvecs
         } else if name.contains("-ubyte") {
-            of_idx
+            &of_idx
         } else {
             let path = path.to_path_buf();
             return Err(Error::Format { path });
@@ -80,6 +84,16 @@ impl Vectors {
     pub fn limited(mut self, rows: usize) -> Vectors {
         self.bytes.truncate(rows.saturating_mul(self.row_bytes()));
         self
+    }
+}
+
+impl From<parquet::Elements> for Vectors {
+    fn from(elements: parquet::Elements) -> Self {
+        Vectors {
+            scalar: elements.scalar,
+            dim: elements.dim,
+            bytes: Bytes::from(elements.bytes),
+        }
     }
 }
 
@@ -135,7 +149,7 @@ pub mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(name);
         RealDisk.write_atomic(&path, bytes).expect("room");
-        Vectors::read(&path)
+        Vectors::read(&path, None)
     }
 
     #[test]
@@ -164,7 +178,8 @@ pub mod tests {
     #[test]
     fn what_cannot_be_used_is_refused() {
         let told = |name, bytes: &[u8]| written(name, bytes).expect_err("wrong").to_string();
-        assert!(told("a.parquet", &[]).contains(".npy"));
+        assert!(told("a.csv", &[]).contains(".npy"));
+        assert!(told("a.parquet", &[]).contains("cannot be read"));
         assert!(told("a.npy", &npy::tests::file("<i4", "(1, 1)", &[0; 4])).contains("i4"));
         assert!(told("a.npy", &npy::tests::file("<f4", "(0, 4)", &[])).contains("no vectors"));
         assert!(told("a.npy", &npy::tests::file("<f4", "(4, 0)", &[])).contains("no vectors"));

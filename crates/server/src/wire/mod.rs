@@ -33,6 +33,7 @@ use tonic::{Code, Status};
 use tower::Service as TowerService;
 
 use crate::context::Role;
+use crate::get::Answer;
 use crate::service::Service;
 use crate::status::of_transport;
 use crate::{get, put};
@@ -101,11 +102,13 @@ async fn do_get(service: Service, body: Body) -> Result<Response<Body>, Status> 
             "the call has no ticket; send a dataset's name or JSON",
         ));
     };
-    let messages = get::answer(&service.context, &ticket)?;
     let limit = service.context.config.grpc_max_send_msg_size;
-    Ok(answer(write::body(
-        messages.map(move |message| write::flight_data(message?, limit)),
-    )))
+    Ok(answer(match get::answer(&service.context, &ticket)? {
+        Answer::Whole(messages) => write::whole(write::together(messages, limit)?),
+        Answer::Stream(messages) => {
+            write::body(messages.map(move |message| write::flight_data(message?, limit)))
+        }
+    }))
 }
 
 fn do_put(service: Service, request: Request<Body>) -> Result<Response<Body>, Status> {

@@ -142,3 +142,28 @@ fn an_error_ends_the_answer_with_its_status() {
     assert_eq!(trailers["grpc-status"], "5");
     assert_eq!(collected.to_bytes(), "x");
 }
+
+#[test]
+fn messages_that_are_there_go_out_together_and_read_the_same() {
+    let message = |body: usize| FlightData {
+        data_header: Bytes::from_static(b"header"),
+        app_metadata: Bytes::from_static(b"said"),
+        data_body: vec![7; body].into(),
+        ..FlightData::default()
+    };
+    // Small ones are one piece; a large one keeps its body as it is.
+    for (bodies, pieces) in [([0, 100], 1), ([10, 20_000], 4)] {
+        let messages: Vec<_> = bodies.map(message).to_vec();
+        let sent = write::together(messages.clone(), LIMIT).expect("within the limit");
+        assert_eq!(sent.len(), pieces, "{bodies:?}");
+        let collected = run(write::whole(sent).collect()).expect("no error");
+        let trailers = collected.trailers().expect("a status").clone();
+        assert_eq!(trailers["grpc-status"], "0");
+        assert_eq!(
+            read_all(&collected.to_bytes(), &[7]).expect("messages"),
+            messages
+        );
+    }
+    let refused = write::together(vec![message(LIMIT)], LIMIT).expect_err("too large");
+    assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
+}

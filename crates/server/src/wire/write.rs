@@ -16,6 +16,8 @@ use crate::status::status;
 const BODY_FIELD: u32 = 1000;
 /// The prefix of a gRPC message: not compressed, then its length.
 const PREFIX: usize = 5;
+/// Up to this many bytes are copied sooner than sent in frames of their own.
+const SMALL: usize = 16 << 10;
 
 /// One gRPC message as pieces that are sent one after the other.
 pub(crate) type Pieces = [Bytes; 2];
@@ -59,6 +61,26 @@ pub(crate) fn flight_data(message: FlightData, limit: usize) -> Result<Pieces, S
     Ok([bytes.freeze(), data_body])
 }
 
+/// Messages that are all there already: a few small ones as one piece, since each piece is a frame of its own.
+///
+/// # Errors
+/// As [`flight_data`].
+pub(crate) fn together(messages: Vec<FlightData>, limit: usize) -> Result<Vec<Bytes>, Status> {
+    let mut pieces = Vec::with_capacity(2 * messages.len());
+    for message in messages {
+        pieces.extend(flight_data(message, limit)?);
+    }
+    let length = pieces.iter().map(Bytes::len).sum();
+    if length > SMALL {
+        return Ok(pieces);
+    }
+    let mut bytes = BytesMut::with_capacity(length);
+    pieces
+        .iter()
+        .for_each(|piece| bytes.extend_from_slice(piece));
+    Ok(vec![bytes.freeze()])
+}
+
 /// An answer to a put.
 pub(crate) fn put_result(result: &PutResult) -> Pieces {
     let length = result.encoded_len();
@@ -94,6 +116,17 @@ pub(crate) fn body(messages: impl Stream<Item = Result<Pieces, Status>> + Send +
         stream::iter(frames.into_iter().map(Ok::<_, Status>))
     });
     Body::new(StreamBody::new(frames))
+}
+
+/// The HTTP body of an answer that is all there.
+pub(crate) fn whole(pieces: Vec<Bytes>) -> Body {
+    let pieces = pieces.into_iter().filter(|piece| !piece.is_empty());
+    let frames: Vec<_> = pieces
+        .map(Frame::data)
+        .chain([trailer(&Status::ok(""))])
+        .map(Ok::<_, Status>)
+        .collect();
+    Body::new(StreamBody::new(stream::iter(frames)))
 }
 
 fn trailer(status: &Status) -> Frame<Bytes> {

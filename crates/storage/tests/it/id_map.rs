@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, StringViewArray, UInt64Array};
 use arrow_cast::cast;
 use arrow_schema::DataType;
-use longbow_storage::{Batch, Error, IdMap, Key, MAX_ID_BYTES, key_at};
+use longbow_storage::{Batch, Error, IdKind, IdMap, Key, MAX_ID_BYTES, key_at};
 use proptest::prelude::*;
 
 fn batch(ids: ArrayRef) -> Batch {
@@ -265,4 +265,31 @@ fn the_batch_is_not_changed() {
     assert_eq!(replaced, [5]);
     assert_eq!(map.get(&Key::Str("a")), Some(7));
     assert_eq!(ids.column(0).unwrap().as_string::<i32>().value(2), "a");
+}
+
+#[test]
+fn memory_is_foretold() {
+    let spread = |n: i64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
+    for count in [3_000, 20_000, 70_000, 200_000] {
+        let integers = Int64Array::from_iter_values((0..count).map(spread));
+        let texts = StringArray::from_iter_values((0..count).map(|n| format!("{n:012}")));
+        let counted = Int64Array::from_iter_values(0..count);
+        let all: [(IdKind, ArrayRef); 3] = [
+            (IdKind::Integers, Arc::new(integers)),
+            (IdKind::Text(12), Arc::new(texts)),
+            (IdKind::Counted, Arc::new(counted)),
+        ];
+        for (kind, ids) in all {
+            let mut map = IdMap::new(ids.data_type()).unwrap();
+            let empty = map.memory_bytes();
+            map.insert_column(&batch(ids), 0, 0, &mut |_| {}).unwrap();
+            let (real, told) = (
+                (map.memory_bytes() - empty) as f64,
+                IdMap::estimated_bytes(kind, count as u64) as f64,
+            );
+            // Which table doubles when is chance.
+            let near = (told - real).abs() <= 0.15 * real + 4_096.0;
+            assert!(near, "{count} {kind:?}: told {told}, real {real}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use crate::common::{Data, all};
 pub const PARAMS: QuantizedParams = QuantizedParams {
     ef_construction: 50,
     seed: 3,
+    edge_codes: true,
 };
 
 pub const GOLDEN: &[u8] = include_bytes!("../../fixtures/quantized-v1.bin");

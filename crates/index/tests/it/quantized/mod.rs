@@ -6,6 +6,7 @@ mod damage;
 mod equals;
 mod exact;
 mod hard;
+mod removal;
 mod visible;
 
 use longbow_index::VectorIndex as _;

@@ -1,0 +1,278 @@
+//! Replaces the rows of a dataset again and again, at random and by a window that slides over all of them, and measures
+//! recall, speed and memory of its index as it goes. Prints JSON, one line a measurement.
+//!
+//! ```text
+//! churn BASE.npy QUERIES.npy [--metric cosine] [--ef 32] [--rounds 20] [--rows 1000000]
+//! ```
+//!
+//! Base and queries are arrays of float32. At random: of half of the base, in each round a tenth dies and as many of the
+//! other half come. The window: the half moves over the whole set twice, in tenths.
+
+use std::error::Error;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use longbow_engine::{Engine, Id, Options, SearchRequest};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const K: usize = 10;
+const QUERIES: usize = 500;
+
+/// The floats of an npy file of two dimensions, and how many a row has.
+fn read(path: &str) -> Result<(Vec<f32>, usize)> {
+    let bytes = fs::read(path)?;
+    if !bytes.starts_with(b"\x93NUMPY\x01") {
+        return Err(format!("{path} is no npy file of version 1").into());
+    }
+    let header = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let text = std::str::from_utf8(&bytes[10..10 + header])?;
+    let shape = text
+        .split_once("'shape': (")
+        .and_then(|(_, rest)| rest.split_once(')'));
+    let dim = shape.and_then(|(shape, _)| shape.split(',').nth(1));
+    let dim = dim.ok_or("no shape")?.trim().parse()?;
+    if !text.contains("'<f4'") || text.contains("'fortran_order': True") {
+        return Err(format!("{path} holds no rows of float32: {text}").into());
+    }
+    let (floats, _) = bytes[10 + header..].as_chunks::<4>();
+    Ok((floats.iter().map(|x| f32::from_le_bytes(*x)).collect(), dim))
+}
+
+struct Churn {
+    engine: Engine,
+    schema: SchemaRef,
+    base: Vec<f32>,
+    queries: Vec<f32>,
+    dim: usize,
+    ef: usize,
+}
+
+impl Churn {
+    fn rows(&self) -> usize {
+        self.base.len() / self.dim
+    }
+
+    fn vector(&self, row: usize) -> &[f32] {
+        &self.base[row * self.dim..][..self.dim]
+    }
+
+    fn put(&self, rows: &[usize]) -> Result<()> {
+        let DataType::FixedSizeList(item, dim) = self.schema.field(1).data_type() else {
+            return Err("the second column has vectors".into());
+        };
+        let mut session = self.engine.put("d", &self.schema)?;
+        for rows in rows.chunks(1_000) {
+            let numbers: Vec<f32> = rows
+                .iter()
+                .flat_map(|row| self.vector(*row))
+                .copied()
+                .collect();
+            let numbers = Arc::new(Float32Array::from(numbers));
+            let vectors = FixedSizeListArray::try_new(Arc::clone(item), *dim, numbers, None)?;
+            let ids = Int64Array::from_iter_values(rows.iter().map(|row| *row as i64));
+            let columns: Vec<ArrayRef> = vec![Arc::new(ids), Arc::new(vectors)];
+            let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+            session.record_batch(&batch)?.wait()?;
+        }
+        Ok(())
+    }
+
+    fn delete(&self, rows: &[usize]) -> Result<()> {
+        let ids = rows.iter().map(|row| Id::Int(*row as i64)).collect();
+        self.engine.delete_ids("d", ids)?.wait()?;
+        Ok(())
+    }
+
+    /// Waits until new rows are in the graph and dead ones are not.
+    fn settle(&self) -> Result<()> {
+        let dataset = self.engine.dataset("d")?;
+        if !dataset.wait_for_index(Duration::from_secs(3_600)) {
+            return Err("the index was not ready within an hour".into());
+        }
+        // Searches that see dead rows hold them for a moment.
+        while dataset.indexes()[0].graph().len() as u64 > dataset.view().live * 51 / 50 + 64 {
+            self.engine.tidy()?;
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
+    fn request(&self, at: usize) -> SearchRequest {
+        let at = at * self.dim % self.queries.len();
+        let query = self.queries[at..at + self.dim].to_vec();
+        SearchRequest {
+            ef: Some(self.ef),
+            ..SearchRequest::nearest(query, K)
+        }
+    }
+
+    /// Times of searches in microseconds, sorted, until told to end or all queries were asked.
+    fn times(&self, done: &AtomicBool, most: usize) -> Result<Vec<f64>> {
+        let mut times = Vec::new();
+        for at in 0..most {
+            if done.load(Ordering::Relaxed) {
+                break;
+            }
+            let request = self.request(at);
+            let started = Instant::now();
+            self.engine.search("d", &request)?;
+            times.push(started.elapsed().as_secs_f64() * 1e6);
+        }
+        times.sort_unstable_by(f64::total_cmp);
+        Ok(times)
+    }
+
+    fn report(&self, kind: &str, round: usize, changed: Duration) -> Result<()> {
+        let mut hits = 0;
+        for at in 0..QUERIES {
+            let request = self.request(at);
+            let exact = SearchRequest {
+                exact: true,
+                ..request.clone()
+            };
+            let exact = self.engine.search("d", &exact)?.ids()?;
+            let found = self.engine.search("d", &request)?.ids()?;
+            hits += found.iter().filter(|id| exact.contains(id)).count();
+        }
+        let times = self.times(&AtomicBool::new(false), 4 * QUERIES)?;
+        let mean = times.iter().sum::<f64>() / times.len() as f64;
+        let graph = self.engine.dataset("d")?.indexes()[0].graph();
+        println!(
+            "{{\"kind\": \"{kind}\", \"round\": {round}, \"recall\": {:.4}, \"qps\": {:.0}, \"p99_us\": {:.0}, \
+             \"rows_in_graph\": {}, \"graph_bytes\": {}, \"change_s\": {:.2}}}",
+            hits as f64 / (QUERIES * K) as f64,
+            1e6 / mean,
+            times[times.len() * 99 / 100],
+            graph.len(),
+            graph.memory_bytes(),
+            changed.as_secs_f64(),
+        );
+        Ok(())
+    }
+
+    /// Deletes some rows and puts others, while searches run, and says how long these took.
+    fn replace(&self, dying: &[usize], coming: &[usize]) -> Result<(Duration, Vec<f64>)> {
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let searches = scope.spawn(|| self.times(&done, usize::MAX).map_err(|e| e.to_string()));
+            let started = Instant::now();
+            let changed = self
+                .delete(dying)
+                .and_then(|()| self.put(coming))
+                .and_then(|()| self.settle());
+            let took = started.elapsed();
+            done.store(true, Ordering::Relaxed);
+            changed?;
+            let times = searches.join().map_err(|_| "a search panicked")??;
+            Ok((took, times))
+        })
+    }
+
+    fn run(&self, rounds: usize) -> Result<()> {
+        let half = self.rows() / 2;
+        let tenth = half / 10;
+        let mut alive: Vec<usize> = (0..half).collect();
+        let mut others: Vec<usize> = (half..2 * half).collect();
+        self.put(&alive)?;
+        self.settle()?;
+        self.report("random", 0, Duration::ZERO)?;
+        let mut state = 1u64;
+        let mut dice = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        for round in 1..=rounds {
+            for at in 0..tenth {
+                let (a, b) = (dice(half - at) + at, dice(half - at) + at);
+                alive.swap(at, a);
+                others.swap(at, b);
+            }
+            let (took, times) = self.replace(&alive[..tenth], &others[..tenth])?;
+            alive[..tenth].swap_with_slice(&mut others[..tenth]);
+            self.report("random", round, took)?;
+            beside(&times);
+        }
+        self.window(half, tenth, alive)
+    }
+
+    /// Lets the first half live, and moves on.
+    fn window(&self, half: usize, tenth: usize, alive: Vec<usize>) -> Result<()> {
+        let (stay, go): (Vec<usize>, Vec<usize>) = alive.into_iter().partition(|row| *row < half);
+        let mut lives = vec![false; half];
+        stay.iter().for_each(|row| lives[*row] = true);
+        let missing: Vec<usize> = (0..half).filter(|row| !lives[*row]).collect();
+        self.replace(&go, &missing)?;
+        self.report("window", 0, Duration::ZERO)?;
+        for step in 0..40 {
+            let moved = |from: usize| -> Vec<usize> {
+                (from..from + tenth).map(|row| row % (20 * tenth)).collect()
+            };
+            let begin = step * tenth;
+            let (took, times) = self.replace(&moved(begin), &moved(begin + 10 * tenth))?;
+            self.report("window", step + 1, took)?;
+            beside(&times);
+        }
+        Ok(())
+    }
+}
+
+/// Prints how long searches took beside the changes.
+fn beside(times: &[f64]) {
+    if times.is_empty() {
+        return;
+    }
+    println!(
+        "{{\"kind\": \"beside\", \"searches\": {}, \"p50_us\": {:.0}, \"p99_us\": {:.0}}}",
+        times.len(),
+        times[times.len() / 2],
+        times[times.len() * 99 / 100],
+    );
+}
+
+fn main() -> Result<()> {
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    let option = |name: &str| {
+        given
+            .iter()
+            .position(|x| x == name)
+            .and_then(|at| given.get(at + 1))
+    };
+    let [base, queries, ..] = &given[..] else {
+        return Err(
+            "churn BASE.npy QUERIES.npy [--metric cosine] [--ef 32] [--rounds 20] [--rows 1000000]"
+                .into(),
+        );
+    };
+    let number = |name, default| option(name).map_or(Ok(default), |text| text.parse::<usize>());
+    let (mut base, dim) = read(base)?;
+    base.truncate(number("--rows", 1_000_000)? * dim);
+    let folder = tempfile::tempdir()?;
+    let metric = option("--metric").map_or("euclidean", String::as_str);
+    let item = Arc::new(Field::new("item", DataType::Float32, true));
+    let fields = vec![
+        Field::new("id", DataType::Int64, true),
+        Field::new(
+            "vector",
+            DataType::FixedSizeList(item, i32::try_from(dim)?),
+            true,
+        ),
+    ];
+    let metadata = [("longbow.metric".to_owned(), metric.to_owned())];
+    let churn = Churn {
+        engine: Engine::open_folder(Options::new(folder.path()))?,
+        schema: Arc::new(Schema::new_with_metadata(fields, metadata.into())),
+        base,
+        queries: read(queries)?.0,
+        dim,
+        ef: number("--ef", 32)?,
+    };
+    churn.run(number("--rounds", 20)?)?;
+    Ok(churn.engine.close()?)
+}

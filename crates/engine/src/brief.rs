@@ -1,0 +1,34 @@
+//! Which searches end within about a millisecond.
+
+use crate::engine::Engine;
+use crate::search::SearchRequest;
+
+/// Greatest effort of a brief search.
+const EFFORT: usize = 256;
+/// Most bytes of rows outside of the index that a brief search scans.
+const SCANNED: u64 = 1 << 20;
+
+impl Engine {
+    /// Whether a search walks the graph for a single vector, with little effort and few rows beside it to scan: to hand
+    /// it to another thread would cost more than the search. An estimate; false for what would be refused.
+    pub fn is_brief(&self, dataset: &str, request: &SearchRequest) -> bool {
+        let effort = request.ef.unwrap_or(self.options().ef_search);
+        let small = request.vectors.len() == 1 && effort.max(request.k) <= EFFORT;
+        if !small || request.exact || !request.filters.is_empty() {
+            return false;
+        }
+        let Ok(dataset) = self.dataset(dataset) else {
+            return false;
+        };
+        let view = dataset.view();
+        let Ok(column) = view.schema.vector(&dataset.name, request.column.as_deref()) else {
+            return false;
+        };
+        let indexes = dataset.indexes();
+        let index = indexes.iter().find(|index| index.column == column.name);
+        let scanned = index.map_or(view.next_row, |index| {
+            view.next_row.saturating_sub(index.watermark())
+        });
+        scanned.saturating_mul(column.space.row_bytes() as u64) <= SCANNED
+    }
+}

@@ -1,0 +1,92 @@
+//! Graphs of the last checkpoint, read while the node serves: until a graph is there, its rows are scanned. So the first
+//! answer does not wait for the largest graph.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use longbow_index::VectorSource;
+use longbow_storage::IndexRef;
+
+use crate::column_index::ColumnIndex;
+use crate::error::Result;
+use crate::graph::{Graph, GraphOptions};
+use crate::schema::VectorColumn;
+use crate::shared::Shared;
+use crate::vectors::Vectors;
+use crate::verify::check_graph;
+use crate::view::{Part, View};
+
+/// A graph that is yet to be read. Until it was, or this is dropped, nothing is inserted into its index.
+#[derive(Debug)]
+pub(crate) struct Load {
+    pub dataset: String,
+    pub index: Arc<ColumnIndex>,
+    pub column: VectorColumn,
+    /// As the checkpoint left it: it holds all rows of the graph that still exist.
+    pub view: View,
+    pub saved: IndexRef,
+    pub bytes: Bytes,
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.index.end_loading();
+    }
+}
+
+/// Reads graphs, one after the other.
+pub(crate) fn run(shared: &Shared, loads: Vec<Load>) {
+    for load in loads {
+        if shared.stopping.load(Ordering::Acquire) {
+            return;
+        }
+        match load.graph(&shared.options.graphs) {
+            Ok(graph) => load.index.loaded(graph, load.saved.rows_end),
+            Err(error) => {
+                // Nothing is lost: the rows are scanned until the graph is built anew.
+                let (dataset, column) = (&load.dataset, &load.column.name);
+                tracing::warn!(dataset, column, %error, "graph is built anew");
+                shared.rebuilt_graphs.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        drop(load);
+        shared.indexers.ring();
+    }
+}
+
+impl Load {
+    fn graph(&self, options: &GraphOptions) -> Result<Graph> {
+        check_graph(&self.bytes, &self.saved)?;
+        let mut parts = Vec::new();
+        for part in self.view.parts(0) {
+            let (batch, runs) = (part.batch, part.runs);
+            if let Some(vectors) = Vectors::of(batch, &self.column)? {
+                parts.push((Part { batch, runs }, vectors));
+            }
+        }
+        Graph::load(&self.column, options, &self.bytes, &PartVectors(parts))
+    }
+}
+
+/// The vectors of a view by row number.
+struct PartVectors<'a>(Vec<(Part<'a>, Vectors<'a>)>);
+
+impl VectorSource for PartVectors<'_> {
+    fn vector(&self, row: u64) -> Option<&[u8]> {
+        let at = self
+            .0
+            .partition_point(|(part, _)| part.runs[0].first_row <= row)
+            .checked_sub(1)?;
+        let (part, vectors) = &self.0[at];
+        let run = part
+            .runs
+            .partition_point(|run| run.first_row <= row)
+            .checked_sub(1)?;
+        let run = part.runs[run];
+        let offset = usize::try_from(row - run.first_row)
+            .ok()
+            .filter(|offset| *offset < run.len)?;
+        vectors.row(run.start + offset)
+    }
+}

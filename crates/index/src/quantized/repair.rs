@@ -1,0 +1,184 @@
+//! Nodes whose neighbours leave choose anew.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use longbow_kernels::rabitq::SLOTS;
+
+use super::QuantizedGraph;
+use super::block::NONE;
+use super::insert::Why;
+use super::level::Level;
+use super::scratch::Scratch;
+use crate::candidate::Candidate;
+
+/// Leaving nodes that are looked behind at most for one that stays.
+const BEHIND: usize = 64;
+/// With fewer to choose from, a walk finds others.
+const FEWEST: usize = 8;
+
+impl QuantizedGraph {
+    /// Leads nodes of a level past those of their neighbours that leave.
+    pub(super) fn repair(&self, height: usize, nodes: &[u32]) {
+        let mut scratch = self.pool.take();
+        scratch.bits.resize(self.encoder().dim() / 16, 0);
+        for node in nodes {
+            // SAFETY: listed nodes were written, and stay so until the removal ends.
+            scratch = unsafe { self.repair_one(height, *node, scratch) };
+        }
+        self.pool.give(scratch);
+    }
+
+    /// # Safety
+    /// The node was written, and its place is not given to another meanwhile.
+    unsafe fn repair_one(
+        &self,
+        height: usize,
+        node: u32,
+        mut scratch: Box<Scratch>,
+    ) -> Box<Scratch> {
+        let level = &self.levels[height];
+        // SAFETY: the caller vouches for the node, and edges lead to nodes that were written.
+        unsafe {
+            let ids = || level.blocks.ids(node).iter();
+            let neighbors = || ids().map(|id| id.load(Ordering::Acquire));
+            if neighbors().any(|id| id != NONE && level.blocks.is_leaving(id)) {
+                if self.gather(level, node, &mut scratch) < FEWEST {
+                    scratch = self.look_for(height, node, scratch);
+                }
+                self.choose_anew(level, node, &mut scratch);
+            }
+            // One that left may have been the only one to lead here.
+            let stays = neighbors().filter(|id| *id != NONE && !level.blocks.is_leaving(*id));
+            let here = level.blocks.vector(node);
+            let away = |id: &u32| self.encoder().between(here, level.blocks.vector(*id));
+            if let Some(nearest) = stays.min_by(|a, b| away(a).total_cmp(&away(b))) {
+                let link = (nearest, node, Why::Nearest);
+                self.link(level, link, &mut scratch.bits, &mut Vec::new());
+            }
+        }
+        scratch
+    }
+
+    /// Collects in `scratch.found` the neighbours of a node that stay, and those behind its neighbours that leave, and
+    /// returns how many.
+    ///
+    /// # Safety
+    /// As [`QuantizedGraph::repair_one`].
+    unsafe fn gather(&self, level: &Level, node: u32, scratch: &mut Scratch) -> usize {
+        let Scratch { visited, found, .. } = scratch;
+        let blocks = &level.blocks;
+        visited.clear(blocks.claimed() as usize);
+        visited.meet(node);
+        found.clear();
+        let mut behind = vec![node];
+        let mut at = 0;
+        // SAFETY: the caller vouches for the node, and edges lead to nodes that were written.
+        unsafe {
+            let direct = 1 + blocks
+                .ids(node)
+                .iter()
+                .map(|id| id.load(Ordering::Acquire))
+                .filter(|id| *id != NONE && blocks.is_leaving(*id))
+                .count();
+            // Behind each neighbour that leaves, and further only as long as too few are found.
+            while at < behind.len() && (at < direct || at < BEHIND && found.len() < FEWEST) {
+                for id in blocks.ids(behind[at]) {
+                    let id = id.load(Ordering::Acquire);
+                    if id == NONE || !visited.meet(id) {
+                        continue;
+                    }
+                    if blocks.is_leaving(id) {
+                        behind.push(id);
+                    } else {
+                        blocks.prefetch_vector(id);
+                        found.push(Candidate::new(0.0, id));
+                    }
+                }
+                at += 1;
+            }
+            let here = blocks.vector(node);
+            for candidate in found.iter_mut() {
+                let there = blocks.vector(candidate.node());
+                let distance = self.encoder().between(here, there);
+                *candidate = Candidate::new(distance, candidate.node());
+            }
+        }
+        found.len()
+    }
+
+    /// Collects in `scratch.found` what a walk for the node's own code finds, as for a new node.
+    ///
+    /// # Safety
+    /// As [`QuantizedGraph::repair_one`].
+    unsafe fn look_for(&self, height: usize, node: u32, mut scratch: Box<Scratch>) -> Box<Scratch> {
+        // SAFETY: the caller vouches for the node.
+        let vector = unsafe { self.levels[height].blocks.vector(node) };
+        // SAFETY: a code has that many bytes.
+        unsafe { self.encoder().decoded(vector, &mut scratch.query) };
+        self.fill_lut(&mut scratch);
+        scratch = self.walk_for_neighbors(height, scratch);
+        scratch.found.retain(|found| found.node() != node);
+        scratch
+    }
+
+    /// Chooses the node's neighbours from `scratch.found`. Edges that stay keep their slots, so only new ones are encoded.
+    ///
+    /// # Safety
+    /// As [`QuantizedGraph::repair_one`].
+    unsafe fn choose_anew(&self, level: &Level, node: u32, scratch: &mut Scratch) {
+        let Scratch { found, bits, .. } = scratch;
+        let _change = level.lock(node);
+        // SAFETY: the caller vouches for the node, and candidates were written.
+        unsafe {
+            let slots = level.blocks.ids(node);
+            self.add_newest(level, node, found);
+            found.sort_unstable();
+            let (chosen, count) = self.choose(level, found);
+            let mut places = [NONE; SLOTS];
+            let mut left = Vec::with_capacity(SLOTS);
+            for candidate in &chosen {
+                let same = |slot: &AtomicU32| slot.load(Ordering::Relaxed) == candidate.node();
+                match slots.iter().position(same) {
+                    Some(slot) => places[slot] = candidate.node(),
+                    None => left.push(candidate.node()),
+                }
+            }
+            let mut left = left.into_iter();
+            for (slot, place) in places.iter_mut().enumerate().filter(|(_, id)| **id == NONE) {
+                match left.next() {
+                    Some(to) => {
+                        self.set_edge(level, node, slot, to, bits);
+                        *place = to;
+                    }
+                    None => level.blocks.clear_edge(node, slot),
+                }
+            }
+            let mut apart = 0u32;
+            for candidate in &chosen[..count] {
+                let slot = places.iter().position(|id| *id == candidate.node());
+                apart |= slot.map_or(0, |slot| 1 << slot);
+            }
+            level.blocks.apart(node).store(apart, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds to the candidates the neighbours that the node got since they were collected, for it is locked only now.
+    ///
+    /// # Safety
+    /// As [`QuantizedGraph::repair_one`].
+    unsafe fn add_newest(&self, level: &Level, node: u32, found: &mut Vec<Candidate>) {
+        // SAFETY: the caller vouches for the node, and edges lead to nodes that were written.
+        unsafe {
+            let here = level.blocks.vector(node);
+            for id in level.blocks.ids(node) {
+                let id = id.load(Ordering::Acquire);
+                let known = || found.iter().any(|known| known.node() == id);
+                if id == NONE || level.blocks.is_leaving(id) || known() {
+                    continue;
+                }
+                let distance = self.encoder().between(here, level.blocks.vector(id));
+                found.push(Candidate::new(distance, id));
+            }
+        }
+    }
+}
