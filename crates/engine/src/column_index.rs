@@ -10,6 +10,7 @@ use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::Result;
 use crate::graph::{Graph, GraphOptions};
+use crate::recall::Recall;
 use crate::schema::VectorColumn;
 
 /// Rows that one indexing job takes: long enough that claiming costs nothing, short enough that the watermark
@@ -29,6 +30,8 @@ pub struct ColumnIndex {
     moved: Condvar,
     /// Held shared by each running job and exclusively by whoever needs the graph to stand still.
     pause: RwLock<()>,
+    /// What is known of the recall of its searches.
+    pub(crate) recall: Recall,
 }
 
 /// A graph and its watermark at one moment. A view that is taken after it sees each row below the watermark in the
@@ -74,6 +77,7 @@ impl ColumnIndex {
             }),
             moved: Condvar::new(),
             pause: RwLock::new(()),
+            recall: Recall::default(),
         }
     }
 
@@ -97,6 +101,16 @@ impl ColumnIndex {
     /// that row for ever. So few are scanned as fast as a graph is walked.
     fn is_too_early(&self, rows: u64) -> bool {
         rows < JOB_ROWS && !self.graph.load().is_prepared()
+    }
+
+    /// The mean recall of the last searches whose exact answer was found too; `None` before there are any.
+    pub fn recall(&self) -> Option<f64> {
+        self.recall.gauge()
+    }
+
+    /// Whether efforts for a recall are known.
+    pub fn is_calibrated(&self) -> bool {
+        self.recall.curve().is_some()
     }
 
     /// The graph and its watermark, for a reader who takes a view after them.

@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     /// Rounds in which an idle indexer got something done.
     pub jobs_done: AtomicU64,
     pub maintenance: Bell,
+    /// Rung only at the end; the thread that measures recall sleeps on it.
+    pub recall: Bell,
     /// For requests of many queries.
     pub helpers: Helpers,
     /// Held by whoever changes files of segments: sealing, compaction and checkpoints take turns.
@@ -72,6 +74,7 @@ impl Shared {
             starved: Bell::default(),
             jobs_done: AtomicU64::new(0),
             maintenance: Bell::default(),
+            recall: Bell::default(),
             helpers: Helpers::new(),
             files: Mutex::new(()),
             unsure: OnceLock::new(),

@@ -88,7 +88,7 @@ impl QuantizedGraph {
     }
 
     /// Answers many queries, several of which are under way at a time: for the same answers, a thread waits less for
-    /// memory.
+    /// memory. `stats` are those of each.
     ///
     /// # Panics
     /// If one was prepared for another space.
@@ -96,7 +96,7 @@ impl QuantizedGraph {
         &self,
         queries: &[Query],
         asked: Asked<'_>,
-        stats: &mut SearchStats,
+        stats: &mut [SearchStats],
     ) -> Vec<Vec<Neighbor>> {
         let mut answers = vec![Vec::new(); queries.len()];
         let mut waiting = queries.iter().enumerate().filter_map(|(place, query)| {
@@ -126,7 +126,8 @@ impl QuantizedGraph {
                         under_way.swap_remove(turn)
                     }
                 };
-                answers[ended.place] = self.end(&queries[ended.place], asked, ended.walk, stats);
+                let place = ended.place;
+                answers[place] = self.end(&queries[place], asked, ended.walk, &mut stats[place]);
             }
         }
         answers
@@ -175,9 +176,7 @@ impl QuantizedGraph {
         if !too_narrow {
             found = self.rerank(query, asked.k, asked.originals, &mut scratch);
         }
-        stats.distance_computations += scratch.stats.distance_computations;
-        stats.nodes_popped += scratch.stats.nodes_popped;
-        stats.bytes_touched += scratch.stats.bytes_touched;
+        *stats += scratch.stats;
         self.pool.give(scratch);
         if too_narrow {
             let wider = Asked {
