@@ -34,10 +34,12 @@ pub(crate) struct Curve {
     /// Rows in the graph, and rows alive, when it was calibrated.
     rows: u64,
     live: u64,
+    /// Where ordinary queries are from.
+    is_ordinary: Origin,
     /// By class and rung: the mean recall of ordinary queries.
     ordinary: [[f32; LADDER.len()]; CLASSES.len()],
-    /// The same of the easier half of them. So a walk that suits them is tried first also where half of the queries are
-    /// others.
+    /// The same of the easiest quarter of them. So a walk that suits these is tried first also where most queries are
+    /// others; to begin too low costs little, too high much.
     easier: [[f32; LADDER.len()]; CLASSES.len()],
     /// By class and rung; made when first needed.
     points: Vec<OnceLock<Points>>,
@@ -65,7 +67,8 @@ pub(crate) enum Judged {
     Scan,
 }
 
-/// The looks of all queries at one class and rung, each number in units of its deviation.
+/// The looks of all queries at one class and rung, each number in units of its deviation among ordinary queries: what is
+/// unlike them is far from them, however different from each other the unlike ones are.
 #[derive(Debug)]
 struct Points {
     mean: [f32; 3],
@@ -74,13 +77,13 @@ struct Points {
 }
 
 impl Points {
-    fn new(looks: &[Look]) -> Self {
-        let n = looks.len().max(1) as f32;
+    fn new(looks: &[Look], ordinary: &[Look]) -> Self {
+        let n = ordinary.len().max(1) as f32;
         let each = |of: &dyn Fn(usize) -> f32| -> [f32; 3] { std::array::from_fn(of) };
-        let mean = each(&|at| looks.iter().map(|look| look.0[at]).sum::<f32>() / n);
+        let mean = each(&|at| ordinary.iter().map(|look| look.0[at]).sum::<f32>() / n);
         let scale = each(&|at| {
             let square = |look: &Look| (look.0[at] - mean[at]).powi(2);
-            let deviation = (looks.iter().map(square).sum::<f32>() / n).sqrt();
+            let deviation = (ordinary.iter().map(square).sum::<f32>() / n).sqrt();
             // What is the same for all tells nothing.
             if deviation > 1e-6 {
                 1.0 / deviation
@@ -117,20 +120,21 @@ impl Curve {
         };
         let mut queries: Vec<_> = queries.into_iter().filter(|(of, _)| keep(*of)).collect();
         queries.sort_by_key(|(of, _)| *of == Origin::Real);
-        let ordinary = if real < PLENTY {
+        let is_ordinary = if real < PLENTY {
             Origin::Ordinary
         } else {
             Origin::Real
         };
         let of = |(origin, measured): &(Origin, Arc<Measured>)| {
-            (*origin == ordinary).then(|| Arc::clone(measured))
+            (*origin == is_ordinary).then(|| Arc::clone(measured))
         };
         let ordinary: Vec<_> = queries.iter().filter_map(of).collect();
         Curve {
             ordinary: std::array::from_fn(|class| easier(&ordinary, class, ordinary.len())),
             easier: std::array::from_fn(|class| {
-                easier(&ordinary, class, ordinary.len().div_ceil(2))
+                easier(&ordinary, class, ordinary.len().div_ceil(4))
             }),
+            is_ordinary,
             queries,
             rows,
             live,
@@ -219,12 +223,11 @@ impl Curve {
 
     fn alike(&self, class: usize, rung: usize, look: Look) -> Vec<&Measured> {
         let points = self.points[class * LADDER.len() + rung].get_or_init(|| {
-            let looks: Vec<Look> = self
-                .queries
-                .iter()
-                .map(|(_, one)| one.look(class, rung))
-                .collect();
-            Points::new(&looks)
+            let look = |(_, one): &(Origin, Arc<Measured>)| one.look(class, rung);
+            let looks: Vec<Look> = self.queries.iter().map(look).collect();
+            let is_ordinary = |(of, _): &&(Origin, _)| *of == self.is_ordinary;
+            let ordinary = self.queries.iter().filter(is_ordinary);
+            Points::new(&looks, &ordinary.map(look).collect::<Vec<_>>())
         });
         let place = points.place(look);
         let away = |point: &[f32; 3]| -> f32 {

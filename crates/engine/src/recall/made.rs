@@ -18,8 +18,10 @@ const ROWS: u64 = 1_000;
 const ORDINARY: usize = 128;
 /// Queries of each kind that is unlike them.
 const FAR: usize = 48;
-/// Effort with which the neighbour of a row is looked for.
-const EF: usize = 32;
+/// Neighbours of a row that one like it is made from.
+const NEAR: usize = 30;
+/// Effort with which they are looked for.
+const EF: usize = 64;
 /// How many times farther from a row than its neighbour queries with noise are.
 const NOISE: f32 = 3.0;
 
@@ -31,7 +33,7 @@ struct Shape {
     greatest: Vec<f32>,
 }
 
-/// Queries with where they are from; the same for the same rows. None if there are no rows.
+/// Queries with where they are from; the same for the same rows; none if there are no rows.
 pub(crate) fn made(
     reached: &Reached,
     view: &View,
@@ -46,16 +48,13 @@ pub(crate) fn made(
     let (mut queries, mut steps) = (Vec::new(), Vec::new());
     let stride = rows.len().div_ceil(ORDINARY).max(1);
     for (row, vector) in rows.iter().step_by(stride) {
-        let Some(neighbor) = neighbor(*row, vector, reached, (view, column))? else {
+        let near = neighbors(*row, vector, reached, (view, column))?;
+        let Some(nearest) = near.first() else {
             continue;
         };
-        // Away from the neighbour by half to all of the distance: as far from the rows as they are from each other, and
-        // in a direction in which they lie. The row itself would be found too easily, its edges lead to its neighbours.
-        let far = 0.5 + 0.5 * dice.uniform();
-        let step: Vec<f32> = vector.iter().zip(&neighbor).map(|(a, b)| a - b).collect();
-        let beyond = vector.iter().zip(&step).map(|(a, s)| a + far * s);
-        queries.push((Origin::Ordinary, beyond.collect()));
+        let step: Vec<f32> = vector.iter().zip(nearest).map(|(a, b)| a - b).collect();
         steps.push(length(&step));
+        queries.push((Origin::Ordinary, another(&near, &mut dice)));
     }
     if steps.is_empty() {
         return Ok(queries);
@@ -113,27 +112,46 @@ impl Shape {
     }
 }
 
-/// The vector of the row nearest to a row, as a walk finds it.
-fn neighbor(
+/// One more vector where these are: normal, with their mean and their covariance (the smoothed bootstrap, of Efron). Rows
+/// themselves would be found too easily, for their edges lead to their neighbours.
+fn another(near: &[Vec<f32>], dice: &mut Dice) -> Vec<f32> {
+    let n = near.len() as f32;
+    let weights: Vec<f32> = near.iter().map(|_| dice.normal() / n.sqrt()).collect();
+    let element = |at: usize| {
+        let mean = near.iter().map(|one| one[at]).sum::<f32>() / n;
+        let parts = near
+            .iter()
+            .zip(&weights)
+            .map(|(one, w)| w * (one[at] - mean));
+        mean + parts.sum::<f32>()
+    };
+    (0..near[0].len()).map(element).collect()
+}
+
+/// The vectors of the rows nearest to a row, as a walk finds them.
+fn neighbors(
     row: u64,
     vector: &[f32],
     reached: &Reached,
     (view, column): (&View, &VectorColumn),
-) -> Result<Option<Vec<f32>>> {
+) -> Result<Vec<Vec<f32>>> {
     let visible = |at: u64| at < reached.watermark && at != row && view.is_visible(at);
     let query = [Query::new(column.space, vector)?];
     let mut stats = [SearchStats::default()];
     let at = (view, column);
     let found = reached
         .graph
-        .search(&query, (1, EF), &visible, at, &mut stats)?;
-    let nearest = found.first().and_then(|found| found.first());
-    let Some((batch, at)) = nearest.and_then(|nearest| view.locate(nearest.row)) else {
-        return Ok(None);
-    };
-    let vectors = Vectors::of(batch, column)?;
-    let bytes = vectors.as_ref().and_then(|vectors| vectors.row(at));
-    Ok(bytes.map(|bytes| decode(column, bytes)))
+        .search(&query, (NEAR, EF), &visible, at, &mut stats)?;
+    let mut near = Vec::with_capacity(NEAR);
+    for neighbor in found.iter().flatten() {
+        let Some((batch, at)) = view.locate(neighbor.row) else {
+            continue;
+        };
+        let vectors = Vectors::of(batch, column)?;
+        let bytes = vectors.as_ref().and_then(|vectors| vectors.row(at));
+        near.extend(bytes.map(|bytes| decode(column, bytes)));
+    }
+    Ok(near)
 }
 
 fn decode(column: &VectorColumn, bytes: &[u8]) -> Vec<f32> {

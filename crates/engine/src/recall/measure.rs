@@ -61,6 +61,14 @@ impl Measured {
         self.look[class][rung]
     }
 
+    /// As if it had missed `times` as much.
+    pub fn missing(mut self, times: f32) -> Self {
+        for recall in self.recall.iter_mut().flatten() {
+            *recall = (1.0 - times * (1.0 - *recall)).max(0.0);
+        }
+        self
+    }
+
     #[cfg(test)]
     pub fn of(recall: impl Fn(usize) -> f32, look: Look) -> Self {
         Measured {
