@@ -282,3 +282,129 @@ fn effort(rung: usize, k: usize) -> usize {
         ef.max(k)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: u64 = 100_000;
+
+    /// Queries that find everything from a rung on, and before it as large a share as the rung is of it; all walks go as
+    /// `look` says, more or less.
+    fn queries(
+        origin: Origin,
+        count: usize,
+        full: usize,
+        look: f32,
+    ) -> Vec<(Origin, Arc<Measured>)> {
+        let recall = |rung: usize| (rung as f32 / full as f32).min(1.0);
+        let one = |at: usize| {
+            let look = look + (at % 5) as f32 / 10.0;
+            Arc::new(Measured::of(recall, Look([look, look, 0.0])))
+        };
+        (0..count).map(|at| (origin, one(at))).collect()
+    }
+
+    fn look(of: f32) -> Look {
+        Look([of, of, 0.0])
+    }
+
+    fn mixed() -> Curve {
+        let mut all = queries(Origin::Ordinary, 64, 5, 1.0);
+        all.extend(queries(Origin::Far, 48, 10, 5.0));
+        all.extend(queries(Origin::Far, 48, 1_000, 9.0));
+        Curve::new(all, ROWS, ROWS)
+    }
+
+    #[test]
+    fn a_query_gets_what_those_needed_whose_walks_went_alike() {
+        let curve = mixed();
+        // Class 10 begins at effort 10, rung 2, where ordinary queries find 0.4.
+        let start = curve.start(0.4, 10, true).expect("reached");
+        assert_eq!(start.ef, 10);
+        assert_eq!(curve.judge(start, 0.4, look(1.2)), Judged::Enough(0.4));
+        // Rung 4.
+        assert_eq!(curve.judge(start, 0.4, look(5.2)), Judged::More(20, 0.4));
+        assert_eq!(curve.judge(start, 0.4, look(9.2)), Judged::Scan);
+        let start = curve.start(0.9, 10, true).expect("reached");
+        assert_eq!((start.ef, LADDER[5]), (28, 28));
+        assert_eq!(curve.judge(start, 0.9, look(5.0)), Judged::More(113, 0.9));
+    }
+
+    #[test]
+    fn higher_targets_and_more_neighbours_take_more_effort() {
+        let curve = mixed();
+        let ef = |target, k| curve.start(target, k, true).map(|start| start.ef);
+        assert_eq!(
+            (ef(0.4, 10), ef(0.6, 10), ef(0.8, 10)),
+            (Some(10), Some(14), Some(20))
+        );
+        assert_eq!(
+            (ef(0.4, 1), ef(0.4, 15), ef(0.4, 100)),
+            (Some(10), Some(20), Some(113))
+        );
+        // Beyond the classes in proportion, and not judged.
+        let start = curve.start(0.4, 1_000, true).expect("reached");
+        assert_eq!(start.ef, 1_130);
+        assert_eq!(curve.judge(start, 0.4, look(9.0)), Judged::Enough(1.0));
+    }
+
+    #[test]
+    fn what_no_walk_reaches_is_scanned() {
+        let hard = Curve::new(queries(Origin::Ordinary, 64, 1_000, 1.0), ROWS, ROWS);
+        assert_eq!(hard.start(0.5, 10, true), None);
+        // Of few rows a scan is as fast as the larger walks.
+        let small = |rows| Curve::new(queries(Origin::Ordinary, 64, 18, 1.0), rows, rows);
+        assert_eq!(small(4_000).start(1.0, 10, true), None);
+        assert_eq!(
+            small(ROWS).start(1.0, 10, true).map(|start| start.ef),
+            Some(2_560)
+        );
+    }
+
+    #[test]
+    fn real_queries_take_the_place_of_made_ones() {
+        let real = |count, full| queries(Origin::Real, count, full, 1.0).into_iter();
+        let curve = mixed();
+        let few = curve.with(real(PLENTY - 1, 10).map(|(_, one)| (*one).clone()));
+        assert_eq!(few.start(0.6, 10, true).map(|start| start.ef), Some(14));
+        let start = few.start(0.6, 10, true).expect("reached");
+        // Alike, and nearer than those that were made.
+        assert_eq!(
+            few.judge(start, 0.6, look(1.0)),
+            Judged::More(LADDER[6], 0.6)
+        );
+        let plenty = few.with(real(1, 10).map(|(_, one)| (*one).clone()));
+        assert_eq!(
+            plenty.start(0.6, 10, true).map(|start| start.ef),
+            Some(LADDER[6])
+        );
+        // The last ones are kept, and so are those that were made to be far.
+        let later = plenty.with(real(REAL, 5).map(|(_, one)| (*one).clone()));
+        assert_eq!(later.start(0.6, 10, true).map(|start| start.ef), Some(14));
+        assert_eq!(
+            (later.real(10_000).len(), later.queries.len()),
+            (REAL, REAL + 96)
+        );
+    }
+
+    #[test]
+    fn the_start_suits_the_easiest_quarter() {
+        let mut all = queries(Origin::Real, PLENTY, 5, 1.0);
+        all.extend(queries(Origin::Real, 2 * PLENTY, 18, 5.0));
+        let curve = Curve::new(all, ROWS, ROWS);
+        let first = |judged| curve.start(0.8, 10, judged).map(|start| start.ef);
+        assert_eq!(first(true), Some(LADDER[4]));
+        // Without a judgement it must suit all.
+        assert!(first(false) > Some(LADDER[10]), "{:?}", first(false));
+    }
+
+    #[test]
+    fn a_curve_is_stale_when_the_index_is_another() {
+        let curve = mixed();
+        assert!(!curve.is_stale(ROWS, ROWS) && !curve.is_stale(ROWS + ROWS / 5, ROWS));
+        assert!(curve.is_stale(ROWS + ROWS / 5 + 1, ROWS));
+        assert!(curve.is_stale(ROWS, ROWS - ROWS / 5 - 1));
+        assert!(curve.is_stale(ROWS - 1, ROWS));
+    }
+}

@@ -22,6 +22,8 @@ const FAR: usize = 48;
 const NEAR: usize = 30;
 /// Effort with which they are looked for.
 const EF: usize = 64;
+/// Least and greatest part of the way to the mean that a query is moved.
+const MOVED: (f32, f32) = (0.3, 0.9);
 /// How many times farther from a row than its neighbour queries with noise are.
 const NOISE: f32 = 3.0;
 
@@ -95,9 +97,13 @@ impl Shape {
         shape
     }
 
-    /// One query of each kind that is unlike the rows, from near to far: a row with noise at the scale of its neighbours,
-    /// one with noise at the scale of all rows, noise of the rows' mean and deviation, noise in their range.
-    fn far(&self, row: &[f32], typical: f32, dice: &mut Dice) -> [Vec<f32>; 4] {
+    /// One query of each kind that is unlike the rows, from near to far: a row moved towards the mean, one with noise at the
+    /// scale of its neighbours, one with noise at the scale of all rows, noise of the rows' mean and deviation, noise in
+    /// their range.
+    fn far(&self, row: &[f32], typical: f32, dice: &mut Dice) -> [Vec<f32>; 5] {
+        let way = MOVED.0 + (MOVED.1 - MOVED.0) * dice.uniform();
+        let toward = |(x, mean): (&f32, &f32)| x + way * (mean - x);
+        let moved = row.iter().zip(&self.mean).map(toward).collect();
         let noise: Vec<f32> = row.iter().map(|_| dice.normal()).collect();
         let scale = NOISE * typical / length(&noise).max(f32::MIN_POSITIVE);
         let near = row.iter().zip(&noise).map(|(x, z)| x + scale * z).collect();
@@ -108,7 +114,7 @@ impl Shape {
         let (wide, alike) = (spread(row), spread(&self.mean));
         let within = |(a, b): (&f32, &f32)| a + (b - a) * dice.uniform();
         let range = self.least.iter().zip(&self.greatest).map(within).collect();
-        [near, wide, alike, range]
+        [moved, near, wide, alike, range]
     }
 }
 

@@ -177,3 +177,43 @@ pub(crate) fn climb(
     }
     Ok(measured)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(distances: &[f32]) -> Vec<Neighbor> {
+        let one = |(row, distance): (usize, &f32)| Neighbor {
+            row: row as u64,
+            distance: *distance,
+        };
+        distances.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn rows_as_near_as_the_last_true_neighbour_count_and_others_do_not() {
+        let truth = at(&[1.0, 2.0, 2.0, 3.0]);
+        let share = |k, answered: &[f32]| share(&truth, k, answered.iter().copied());
+        assert_eq!(share(2, &[1.0, 2.0]), Some(1.0));
+        assert_eq!(share(2, &[2.0, 2.0]), Some(1.0));
+        assert_eq!(share(2, &[1.0, 2.5]), Some(0.5));
+        assert_eq!(share(3, &[1.0, 2.0, 2.0, 2.0]), Some(1.0));
+        // There are only four.
+        assert_eq!(share(10, &[1.0, 2.0]), Some(0.5));
+        assert_eq!(share(0, &[]), None);
+        assert_eq!(super::share(&[], 3, [].into_iter()), None);
+    }
+
+    #[test]
+    fn a_look_is_finite_whatever_was_found() {
+        for metric in [Metric::Euclidean, Metric::Cosine, Metric::Dot] {
+            for found in [&[][..], &[0.0], &[0.0, 0.0], &[0.0, 1.0], &[-2.0, -1.0]] {
+                let Look(numbers) = Look::new(metric, 0, &at(found));
+                assert!(
+                    numbers.iter().all(|x| x.is_finite()),
+                    "{metric:?} {found:?}"
+                );
+            }
+        }
+    }
+}
