@@ -310,8 +310,8 @@ mod tests {
     }
 
     fn mixed() -> Curve {
-        let mut all = queries(Origin::Ordinary, 64, 5, 1.0);
-        all.extend(queries(Origin::Far, 48, 10, 5.0));
+        let mut all = queries(Origin::Ordinary, 64, 4, 1.0);
+        all.extend(queries(Origin::Far, 48, 8, 5.0));
         all.extend(queries(Origin::Far, 48, 1_000, 9.0));
         Curve::new(all, ROWS, ROWS)
     }
@@ -319,34 +319,29 @@ mod tests {
     #[test]
     fn a_query_gets_what_those_needed_whose_walks_went_alike() {
         let curve = mixed();
-        // Class 10 begins at effort 10, rung 2, where ordinary queries find 0.4.
-        let start = curve.start(0.4, 10, true).expect("reached");
+        // Class 10 begins at effort 10, rung 2, where ordinary queries find a half, and others a quarter.
+        let start = curve.start(0.5, 10, true).expect("reached");
         assert_eq!(start.ef, 10);
-        assert_eq!(curve.judge(start, 0.4, look(1.2)), Judged::Enough(0.4));
-        // Rung 4.
-        assert_eq!(curve.judge(start, 0.4, look(5.2)), Judged::More(20, 0.4));
-        assert_eq!(curve.judge(start, 0.4, look(9.2)), Judged::Scan);
-        let start = curve.start(0.9, 10, true).expect("reached");
-        assert_eq!((start.ef, LADDER[5]), (28, 28));
-        assert_eq!(curve.judge(start, 0.9, look(5.0)), Judged::More(113, 0.9));
+        assert_eq!(curve.judge(start, 0.5, look(1.2)), Judged::Enough(0.5));
+        assert_eq!(curve.judge(start, 0.5, look(5.2)), Judged::More(20, 0.5));
+        assert_eq!(curve.judge(start, 0.5, look(9.2)), Judged::Scan);
+        let start = curve.start(1.0, 10, true).expect("reached");
+        assert_eq!(start.ef, 20);
+        assert_eq!(curve.judge(start, 1.0, look(5.2)), Judged::More(80, 1.0));
     }
 
     #[test]
     fn higher_targets_and_more_neighbours_take_more_effort() {
         let curve = mixed();
         let ef = |target, k| curve.start(target, k, true).map(|start| start.ef);
-        assert_eq!(
-            (ef(0.4, 10), ef(0.6, 10), ef(0.8, 10)),
-            (Some(10), Some(14), Some(20))
-        );
-        assert_eq!(
-            (ef(0.4, 1), ef(0.4, 15), ef(0.4, 100)),
-            (Some(10), Some(20), Some(113))
-        );
+        let by_target = [0.5, 0.75, 1.0].map(|target| ef(target, 10));
+        assert_eq!(by_target, [Some(10), Some(14), Some(20)]);
+        let by_k = [1, 15, 100].map(|k| ef(0.5, k));
+        assert_eq!(by_k, [Some(10), Some(20), Some(113)]);
         // Beyond the classes in proportion, and not judged.
-        let start = curve.start(0.4, 1_000, true).expect("reached");
+        let start = curve.start(0.5, 1_000, true).expect("reached");
         assert_eq!(start.ef, 1_130);
-        assert_eq!(curve.judge(start, 0.4, look(9.0)), Judged::Enough(1.0));
+        assert_eq!(curve.judge(start, 0.5, look(9.0)), Judged::Enough(1.0));
     }
 
     #[test]
@@ -364,39 +359,34 @@ mod tests {
 
     #[test]
     fn real_queries_take_the_place_of_made_ones() {
-        let real = |count, full| queries(Origin::Real, count, full, 1.0).into_iter();
-        let curve = mixed();
-        let few = curve.with(real(PLENTY - 1, 10).map(|(_, one)| (*one).clone()));
-        assert_eq!(few.start(0.6, 10, true).map(|start| start.ef), Some(14));
-        let start = few.start(0.6, 10, true).expect("reached");
-        // Alike, and nearer than those that were made.
-        assert_eq!(
-            few.judge(start, 0.6, look(1.0)),
-            Judged::More(LADDER[6], 0.6)
-        );
-        let plenty = few.with(real(1, 10).map(|(_, one)| (*one).clone()));
-        assert_eq!(
-            plenty.start(0.6, 10, true).map(|start| start.ef),
-            Some(LADDER[6])
-        );
+        let real = |count, full| {
+            let real = queries(Origin::Real, count, full, 1.0).into_iter();
+            real.map(|(_, one)| (*one).clone())
+        };
+        let first = |curve: &Curve| curve.start(0.5, 10, true).expect("reached");
+        let few = mixed().with(real(PLENTY - 1, 8));
+        assert_eq!(first(&few).ef, 10);
+        // As alike as those that were made, and nearer than they.
+        let judged = few.judge(first(&few), 0.5, look(1.05));
+        assert_eq!(judged, Judged::More(20, 0.5));
+        let plenty = few.with(real(1, 8));
+        assert_eq!(first(&plenty).ef, 20);
         // The last ones are kept, and so are those that were made to be far.
-        let later = plenty.with(real(REAL, 5).map(|(_, one)| (*one).clone()));
-        assert_eq!(later.start(0.6, 10, true).map(|start| start.ef), Some(14));
-        assert_eq!(
-            (later.real(10_000).len(), later.queries.len()),
-            (REAL, REAL + 96)
-        );
+        let later = plenty.with(real(REAL, 4));
+        assert_eq!(first(&later).ef, 10);
+        assert_eq!(later.real(10_000).len(), REAL);
+        assert_eq!(later.queries.len(), REAL + 96);
     }
 
     #[test]
     fn the_start_suits_the_easiest_quarter() {
-        let mut all = queries(Origin::Real, PLENTY, 5, 1.0);
-        all.extend(queries(Origin::Real, 2 * PLENTY, 18, 5.0));
+        let mut all = queries(Origin::Real, PLENTY, 4, 1.0);
+        all.extend(queries(Origin::Real, 2 * PLENTY, 16, 5.0));
         let curve = Curve::new(all, ROWS, ROWS);
-        let first = |judged| curve.start(0.8, 10, judged).map(|start| start.ef);
+        let first = |judged| curve.start(1.0, 10, judged).map(|start| start.ef);
         assert_eq!(first(true), Some(LADDER[4]));
         // Without a judgement it must suit all.
-        assert!(first(false) > Some(LADDER[10]), "{:?}", first(false));
+        assert_eq!(first(false), Some(LADDER[16]));
     }
 
     #[test]
