@@ -92,3 +92,95 @@ impl Samples {
         taken
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::{DataType, Field, Schema};
+    use longbow_index::{Neighbor, SearchStats};
+
+    use super::*;
+    use crate::dataset::Dataset;
+    use crate::options::Options;
+    use crate::schema::DatasetSchema;
+    use crate::search::Strategy;
+
+    fn dataset() -> Dataset {
+        let item = Arc::new(Field::new("item", DataType::Float32, true));
+        let fields = vec![
+            Field::new("id", DataType::Int64, true),
+            Field::new("v", DataType::FixedSizeList(item, 2), true),
+        ];
+        let schema = DatasetSchema::new(&Arc::new(Schema::new(fields)), 1).expect("a schema");
+        Dataset::new(1, "d", schema, 1, Options::new("").graphs).expect("good parameters")
+    }
+
+    /// The answer to each of some queries, whose distance is its place.
+    fn answers(count: usize) -> (Vec<Vec<f32>>, Vec<Found>) {
+        let vectors = (0..count).map(|at| vec![at as f32; 2]).collect();
+        let found = |at: usize| Found {
+            neighbors: vec![Neighbor {
+                row: 0,
+                distance: at as f32,
+            }],
+            strategy: Strategy::Graph,
+            rows_scanned: 0,
+            stats: SearchStats::default(),
+            ef: Some(10),
+            expected: None,
+            short_because: None,
+        };
+        (vectors, (0..count).map(found).collect())
+    }
+
+    #[test]
+    fn queries_from_all_over_a_request_are_taken_while_there_is_room() {
+        let dataset = dataset();
+        let (view, index) = (dataset.view(), Arc::clone(&dataset.indexes()[0]));
+        let (samples, reached) = (Samples::default(), index.reached());
+        let offer = |count: usize| {
+            let (vectors, found) = answers(count);
+            samples.offer(&vectors, &found, (1, &view, &reached));
+        };
+        let taken = |most| -> Vec<f32> {
+            let taken = samples.take(most).into_iter();
+            taken
+                .map(|one| {
+                    assert_eq!(one.vector[0], one.answered[0]);
+                    one.vector[0]
+                })
+                .collect()
+        };
+        offer(160);
+        let first = taken(WAITING);
+        let part = |at: &f32| (*at as usize) / 10;
+        assert_eq!(
+            first.iter().map(part).collect::<Vec<_>>(),
+            (0..16).collect::<Vec<_>>()
+        );
+        // Not always the first of each part.
+        assert!(first.iter().any(|at| at % 10.0 > 0.0));
+        offer(3);
+        offer(160);
+        offer(160);
+        assert_eq!(
+            (taken(8).len(), taken(100).len(), taken(8).len()),
+            (8, 8, 0)
+        );
+    }
+
+    #[test]
+    fn samples_are_taken_together_only_if_they_are_of_one_view() {
+        let dataset = dataset();
+        let (index, samples) = (Arc::clone(&dataset.indexes()[0]), Samples::default());
+        let (vectors, found) = answers(2);
+        let offer = |view: &Arc<View>| {
+            samples.offer(&vectors, &found, (1, view, &index.reached()));
+        };
+        let (one, another) = (dataset.view(), Arc::new((*dataset.view()).clone()));
+        offer(&one);
+        offer(&one);
+        offer(&another);
+        assert_eq!([samples.take(8).len(), samples.take(8).len()], [4, 2]);
+        assert!(samples.take(8).is_empty());
+    }
+}

@@ -39,38 +39,61 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         return;
     }
     stand_back_for_all();
-    let start = Instant::now();
-    let (mut calibrate_at, mut measure_at) = (start, start);
+    let mut due = Due {
+        calibration: Instant::now(),
+        samples: Instant::now(),
+    };
+    let mut turn = 0;
     while !shared.stopping.load(Ordering::Acquire) {
-        shared.recall.wait(
-            ROUND
-                .min(measure_at.saturating_duration_since(Instant::now()))
-                .max(Duration::from_millis(1)),
+        let left = due.samples.saturating_duration_since(Instant::now());
+        shared
+            .recall
+            .wait(left.clamp(Duration::from_millis(1), ROUND));
+        turn += 1;
+        round(shared, turn, &mut due, part);
+    }
+}
+
+/// When each kind of work may go on.
+struct Due {
+    calibration: Instant,
+    samples: Instant,
+}
+
+/// Does what is due, beginning with one index or another, so that none waits for a busier one.
+fn round(shared: &Shared, turn: usize, due: &mut Due, part: f64) {
+    let mut all = Vec::new();
+    for dataset in shared.catalog.datasets() {
+        let indexes = dataset.indexes();
+        all.extend(
+            indexes
+                .iter()
+                .map(|index| (Arc::clone(&dataset), Arc::clone(index))),
         );
-        let mut idle = true;
-        for dataset in shared.catalog.datasets() {
-            for index in dataset.indexes().iter() {
-                let began = Instant::now();
-                if began >= calibrate_at && is_due(&dataset, index) {
-                    say(&dataset, index, calibrate(shared, &dataset, index));
-                    calibrate_at = rest(began, part * HASTE);
-                }
-                let began = Instant::now();
-                if began < measure_at || shared.stopping.load(Ordering::Acquire) {
-                    continue;
-                }
-                let is_new = index.recall.gauge.lock().len() < NEW;
-                match measure_samples(&dataset, index) {
-                    Ok(0) => continue,
-                    measured => say(&dataset, index, measured.map(drop)),
-                }
-                idle = false;
-                measure_at = rest(began, if is_new { part * HASTE } else { part });
-            }
+    }
+    let first = turn % all.len().max(1);
+    all.rotate_left(first);
+    let mut idle = true;
+    for (dataset, index) in &all {
+        let began = Instant::now();
+        if began >= due.calibration && is_due(dataset, index) {
+            say(dataset, index, calibrate(shared, dataset, index));
+            due.calibration = rest(began, part * HASTE);
         }
-        if idle {
-            measure_at = measure_at.max(Instant::now() + ROUND / 4);
+        let began = Instant::now();
+        if began < due.samples || shared.stopping.load(Ordering::Acquire) {
+            continue;
         }
+        let is_new = index.recall.gauge.lock().len() < NEW;
+        let measured = measure_samples(dataset, index);
+        if !matches!(measured, Ok(0)) {
+            idle = false;
+            due.samples = rest(began, if is_new { part * HASTE } else { part });
+        }
+        say(dataset, index, measured.map(drop));
+    }
+    if idle {
+        due.samples = due.samples.max(Instant::now() + ROUND / 4);
     }
 }
 
