@@ -36,6 +36,8 @@ pub(crate) const LEAST_ROWS: u64 = 1_000;
 pub(crate) struct Recall {
     curve: ArcSwapOption<Curve>,
     gauge: Mutex<Gauge>,
+    /// Held by whoever measures: what is learned of samples must not be lost to a calibration that runs.
+    measuring: Mutex<()>,
     pub samples: Samples,
 }
 

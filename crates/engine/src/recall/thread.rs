@@ -29,6 +29,8 @@ const REAL: usize = 128;
 /// How many times as much as a query made to be like the rows a real one misses. On the three sets of `bench/ann` it is
 /// between 1.2 and 2.2 for k = 10 and efforts of 10 to 40.
 const MADE_MISS: f32 = 2.0;
+/// The part of an index that may be missing, or come in the meantime, when it is measured: a hundredth.
+const GROWN: u64 = 100;
 /// Longest sleep.
 const ROUND: Duration = Duration::from_millis(200);
 
@@ -113,7 +115,7 @@ fn say(dataset: &Dataset, index: &ColumnIndex, done: Result<()>) {
 /// Whether an index is to be calibrated now. One that still grows will be when most of it is there.
 fn is_due(dataset: &Dataset, index: &ColumnIndex) -> bool {
     let (rows, view) = (index.graph().len() as u64, dataset.view());
-    let grows = index.waiting(view.next_row) > rows / 20;
+    let grows = index.waiting(view.next_row) > rows / GROWN;
     let stale = |curve: Arc<Curve>| curve.is_stale(rows, view.live);
     rows >= LEAST_ROWS && !grows && index.recall.curve().is_none_or(stale)
 }
@@ -123,6 +125,7 @@ fn is_due(dataset: &Dataset, index: &ColumnIndex) -> bool {
 /// # Errors
 /// If a batch cannot be read; the curve stays as it was.
 pub(crate) fn calibrate(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> Result<()> {
+    let _alone = index.recall.measuring.lock();
     let began = Instant::now();
     let reached = index.reached();
     let view = dataset.view();
@@ -158,7 +161,8 @@ pub(crate) fn calibrate(shared: &Shared, dataset: &Dataset, index: &ColumnIndex)
         dataset = dataset.name, column = index.column, rows, queries = measured.len(), took = ?began.elapsed(),
         "index calibrated"
     );
-    if !measured.is_empty() {
+    // Otherwise it is due again as soon as the index has caught up.
+    if !measured.is_empty() && !has_grown(&reached, rows) {
         let curve = Curve::new(measured, rows, view.live);
         index.recall.curve.store(Some(Arc::new(curve)));
     }
@@ -170,6 +174,7 @@ pub(crate) fn calibrate(shared: &Shared, dataset: &Dataset, index: &ColumnIndex)
 /// # Errors
 /// If a batch cannot be read.
 pub(crate) fn measure_samples(dataset: &Dataset, index: &ColumnIndex) -> Result<usize> {
+    let _alone = index.recall.measuring.lock();
     let samples = index.recall.samples.take(TOGETHER);
     let Some(first) = samples.first() else {
         return Ok(0);
@@ -191,8 +196,16 @@ pub(crate) fn measure_samples(dataset: &Dataset, index: &ColumnIndex) -> Result<
         }
     }
     drop(gauge);
-    index.recall.learn(real);
+    if !has_grown(&first.reached, first.reached.watermark) {
+        index.recall.learn(real);
+    }
     Ok(samples.len())
+}
+
+/// Whether the graph holds more than these rows by so much that walks cannot be measured any more on a view of then: rows
+/// that came since are not visible in it, and a walk goes on for each that it meets.
+fn has_grown(reached: &Reached, rows: u64) -> bool {
+    reached.graph.len() as u64 > rows + rows / GROWN
 }
 
 /// What each effort finds for each query, and its true neighbours.
