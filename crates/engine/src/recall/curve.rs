@@ -11,7 +11,7 @@ const REAL: usize = 512;
 /// Real queries from which on they say what is ordinary, and those made from rows to be ordinary are dropped.
 const PLENTY: usize = 128;
 /// How much farther a made query counts than a real one: squared.
-const MADE_FARTHER: f32 = 4.0;
+const MADE_FARTHER: f32 = 9.0;
 /// Rows for each unit of effort from which on a walk is better than a scan.
 const ROWS_AN_EFFORT: u64 = 4;
 
