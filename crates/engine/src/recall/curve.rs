@@ -163,10 +163,10 @@ impl Curve {
         vectors
     }
 
-    /// Whether the index has changed so much that it is to be calibrated anew: a fifth more rows, a fifth of them dead,
-    /// or a graph built anew.
+    /// Whether the index has changed so much that it is to be calibrated anew: by a fifth of its rows, or of those alive.
     pub fn is_stale(&self, rows: u64, live: u64) -> bool {
-        rows > self.rows + self.rows / 5 || live < self.live - self.live / 5 || rows < self.rows
+        let fifth = self.rows / 5;
+        rows.abs_diff(self.rows) > fifth || live < self.live - self.live / 5
     }
 
     /// The first walk, or the only one, if it will not be judged; `None` if not even ordinary queries reach the target by
@@ -395,6 +395,7 @@ mod tests {
         assert!(!curve.is_stale(ROWS, ROWS) && !curve.is_stale(ROWS + ROWS / 5, ROWS));
         assert!(curve.is_stale(ROWS + ROWS / 5 + 1, ROWS));
         assert!(curve.is_stale(ROWS, ROWS - ROWS / 5 - 1));
-        assert!(curve.is_stale(ROWS - 1, ROWS));
+        assert!(!curve.is_stale(ROWS - 1, ROWS));
+        assert!(curve.is_stale(ROWS - ROWS / 5 - 1, ROWS));
     }
 }
