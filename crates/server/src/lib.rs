@@ -163,6 +163,7 @@ pub fn engine_options(config: &Config) -> Options {
         log_batch_entries: config.doput_batch_size,
         graphs: graph_options(config, defaults.graphs),
         ef_search: config.hnsw_ef_search,
+        recall_share: config.recall_share,
         index_workers: config.index_workers,
         index_queue: config.index_queue_size,
         seal_bytes: config.storage_segment_size,
