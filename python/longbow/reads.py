@@ -55,8 +55,12 @@ class Reads:
                 with a vector, a hybrid search.
             alpha: 1.0 weighs the vector alone, 0.0 the text alone.
             fusion: ``rrf`` or ``weighted``.
-            ef, nprobe, recall_target: the effort: candidates in a graph, lists
-                of a partitioned index, or the share of true neighbours wanted.
+            recall_target: the share of the true neighbours that is to be found
+                on average, above 0 and up to 1: the server chooses the effort,
+                and :func:`longbow.explain` tells it. ``exact`` and ``ef`` go
+                before it.
+            ef, nprobe: the effort itself: candidates in a graph, lists of a
+                partitioned index.
             exact: compare with every row.
             max_distance: leave out what is further.
             columns, include_vectors: what to return beside id, score, distance.

@@ -35,6 +35,7 @@ class Columns:
     metric: str | None = None
     dtype: str | None = None
     quantization: str | None = None
+    recall_target: float | None = None
 
     def vector_name(self) -> str:
         """The name that a bare matrix gets."""
@@ -124,10 +125,15 @@ class Shaper:
         return self._conform(batch)
 
     def _field(self, name: str, kind: pa.DataType) -> pa.Field:
+        said = {
+            "longbow.quantization": self._columns.quantization,
+            "longbow.recall_target": self._columns.recall_target,
+        }
+        said = {key: str(value) for key, value in said.items() if value is not None}
         field = pa.field(name, kind)
-        if self._columns.quantization is None or name not in (self._vectors or ()):
+        if not said or name not in (self._vectors or ()):
             return field
-        return field.with_metadata({"longbow.quantization": self._columns.quantization})
+        return field.with_metadata(said)
 
     def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """One stream has one schema: the first batch's. Later ones are cast."""

@@ -29,6 +29,7 @@ class Writes:
         ids: Any = None,
         metric: str | None = None,
         quantization: str | None = None,
+        recall_target: float | None = None,
         dtype: str | None = None,
         batch_size: int | None = None,
         progress: Progress = None,
@@ -59,6 +60,9 @@ class Writes:
                 ``sq8`` (fewer codes: less memory, slower) or ``none`` (all of
                 it). The dataset's first insert decides; by default the server
                 does, by metric, type and dimension.
+            recall_target: the share of the true neighbours that searches are to
+                find which name neither a target nor an effort. The dataset's
+                first insert decides.
             dtype: the type to store vectors in, like ``float16``. By default
                 typed data keeps its own, and Python lists become ``float32``.
             batch_size: rows a message; by default as many as make 8 MB.
@@ -82,7 +86,7 @@ class Writes:
             >>> result.rows, result.searchable
             (2, True)
         """
-        columns = Columns(id, vector, ids, metric, dtype, quantization)
+        columns = Columns(id, vector, ids, metric, dtype, quantization, recall_target)
         total = total_rows(data)
         if batch_size is not None and batch_size < 1:
             raise InvalidArgument("invalid_batch_size", f"{batch_size} rows a batch: at least 1")

@@ -24,6 +24,11 @@ impl Engine {
         let Ok(column) = view.schema.vector(&dataset.name, request.column.as_deref()) else {
             return false;
         };
+        let target = request.recall_target.or(column.recall_target);
+        if request.ef.is_none() && target.is_some() {
+            // Which may take any effort.
+            return false;
+        }
         let indexes = dataset.indexes();
         let index = indexes.iter().find(|index| index.column == column.name);
         let scanned = index.map_or(view.next_row, |index| {

@@ -11,6 +11,7 @@ use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::Result;
 use crate::graph::{Graph, GraphOptions};
+use crate::recall::Recall;
 use crate::schema::VectorColumn;
 
 /// Rows that one indexing job takes: long enough that claiming costs nothing, short enough that the watermark
@@ -34,6 +35,8 @@ pub struct ColumnIndex {
     pause: RwLock<()>,
     /// Rows of the dataset that had died when dead rows last began to leave the graph.
     pub(crate) died: AtomicU64,
+    /// What is known of the recall of its searches.
+    pub(crate) recall: Recall,
 }
 
 /// A graph and its watermark at one moment. A view that is taken after it sees each row below the watermark in the
@@ -44,8 +47,22 @@ pub struct Reached {
     pub graph: Arc<Graph>,
     /// Rows below it need no scan.
     pub watermark: u64,
+    /// Rows of the dataset that had died when dead rows last began to leave the graph.
+    pub died: u64,
     /// Keeps in the graph what a view shows that is taken after this.
     _visit: Option<Visit>,
+}
+
+impl Reached {
+    /// The same for somebody who may keep it for long: rows that die may leave the graph meanwhile.
+    pub(crate) fn without_visit(&self) -> Self {
+        Reached {
+            graph: Arc::clone(&self.graph),
+            watermark: self.watermark,
+            died: self.died,
+            _visit: None,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -83,6 +100,7 @@ impl ColumnIndex {
             moved: Condvar::new(),
             pause: RwLock::new(()),
             died: AtomicU64::new(0),
+            recall: Recall::default(),
         }
     }
 
@@ -140,6 +158,16 @@ impl ColumnIndex {
         rows < JOB_ROWS && !self.graph.load().is_prepared()
     }
 
+    /// The mean recall of the last searches whose exact answer was found too; `None` before there are any.
+    pub fn recall(&self) -> Option<f64> {
+        self.recall.gauge()
+    }
+
+    /// Whether efforts for a recall are known.
+    pub fn is_calibrated(&self) -> bool {
+        self.recall.curve().is_some()
+    }
+
     /// The graph and its watermark, for a reader who takes a view after them.
     pub fn reached(&self) -> Reached {
         // In this order: rows below the watermark are in a graph that is loaded after it.
@@ -149,6 +177,7 @@ impl ColumnIndex {
         Reached {
             graph,
             watermark,
+            died: self.died.load(Ordering::Relaxed),
             _visit: visit,
         }
     }

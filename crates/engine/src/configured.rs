@@ -10,7 +10,7 @@ use crate::quantization::Quantization;
 
 impl Options {
     /// The keys of the configuration that an engine reads; the others are for a server.
-    pub const KEYS: [&str; 22] = [
+    pub const KEYS: [&str; 23] = [
         "compact_interval",
         "doput_batch_size",
         "hnsw_ef_construction",
@@ -22,6 +22,7 @@ impl Options {
         "memory_limit",
         "quantization",
         "rabitq_ef_construction",
+        "recall_share",
         "snapshot_interval",
         "storage_async_fsync",
         "storage_segment_size",
@@ -71,6 +72,7 @@ impl Options {
             checkpoint_interval: config.snapshot_interval,
             max_log_bytes: config.max_wal_size,
             memory_limit: config.memory_limit,
+            recall_share: config.recall_share,
             ..defaults
         }
     }

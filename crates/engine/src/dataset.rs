@@ -143,6 +143,12 @@ impl Dataset {
         reached.collect()
     }
 
+    /// The index of a column.
+    pub(crate) fn index(&self, column: &str) -> Option<Arc<ColumnIndex>> {
+        let indexes = self.indexes.load();
+        indexes.iter().find(|index| index.column == column).cloned()
+    }
+
     /// Rows that some index still has to take.
     pub fn unindexed(&self) -> u64 {
         let next_row = self.view.load().next_row;

@@ -22,7 +22,7 @@ use crate::options::Options;
 use crate::put::PutSession;
 use crate::recover::{Recovered, recover};
 use crate::shared::{Pending, Shared};
-use crate::{checkpoint, compact, indexer, loading, maintenance, search, vacuum};
+use crate::{checkpoint, compact, indexer, loading, maintenance, recall, search, vacuum};
 
 /// A vector database on one data folder. Cloning shares it; the last [`Engine::close`] or drop ends its threads.
 #[derive(Debug, Clone)]
@@ -262,6 +262,37 @@ impl Engine {
         Ok(changed)
     }
 
+    /// Measures the samples of searches of a dataset that wait, and returns how many.
+    ///
+    /// # Errors
+    /// If there is no such dataset, or a batch cannot be read.
+    pub fn measure_recall(&self, dataset: &str) -> Result<usize> {
+        let dataset = self.dataset(dataset)?;
+        let mut all = 0;
+        for index in dataset.indexes().iter() {
+            while let more @ 1.. = recall::measure_samples(&dataset, index)? {
+                all += more;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Calibrates the indexes of a dataset now, and measures the samples of searches that wait; what a background thread
+    /// does with the share [`Options::recall_share`] of a core. Indexes of few rows are left, for they are scanned.
+    ///
+    /// # Errors
+    /// If there is no such dataset, or a batch cannot be read.
+    pub fn calibrate(&self, dataset: &str) -> Result<()> {
+        self.measure_recall(dataset)?;
+        let dataset = self.dataset(dataset)?;
+        for index in dataset.indexes().iter() {
+            if index.graph().len() as u64 >= recall::LEAST_ROWS {
+                recall::calibrate(self.shared(), &dataset, index)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Index of the last log entry, and of the last that is durable.
     pub fn log_indices(&self) -> (u64, u64) {
         (
@@ -337,6 +368,7 @@ impl Inner {
         self.shared.indexers.ring();
         self.shared.starved.ring();
         self.shared.maintenance.ring();
+        self.shared.recall.ring();
         for thread in threads.others {
             // A thread that panicked has said so; the state it left is on disk.
             let _ = thread.join();
@@ -393,6 +425,11 @@ impl Threads {
         others.push(spawn(
             "maintenance".into(),
             Box::new(move || maintenance::run(&maintained)),
+        ));
+        let measured = Arc::clone(shared);
+        others.push(spawn(
+            "recall".into(),
+            Box::new(move || recall::run(&measured)),
         ));
         Threads { applier, others }
     }

@@ -85,6 +85,21 @@ pub enum Error {
         expected: String,
         got: String,
     },
+    #[error("column '{column}' has longbow.recall_target '{got}': {why}")]
+    BadRecallTarget {
+        column: String,
+        got: String,
+        why: &'static str,
+    },
+    #[error(
+        "column '{column}' of dataset '{dataset}' has longbow.recall_target {expected}, got {got}; it is fixed by the first put with the column, so leave it out, or give recall_target with each search"
+    )]
+    RecallTargetChanged {
+        dataset: String,
+        column: String,
+        expected: String,
+        got: String,
+    },
     #[error(
         "column '{column}' of dataset '{dataset}' has another type: expected {expected}, got {got}; put the expected type or a new column name"
     )]
@@ -234,6 +249,8 @@ impl Error {
             Error::MetricChanged { .. } => "metric_changed",
             Error::BadQuantization { .. } => "bad_quantization",
             Error::QuantizationChanged { .. } => "quantization_changed",
+            Error::BadRecallTarget { .. } => "bad_recall_target",
+            Error::RecallTargetChanged { .. } => "recall_target_changed",
             Error::TypeChanged { .. } => "schema_changed",
             Error::ColumnMissing { .. } => "column_missing",
             Error::EmptyBatch => "empty_batch",

@@ -133,10 +133,10 @@ impl Graph {
         if graph.is_prepared() {
             return Ok(());
         }
-        let sample = sample(view, column)?;
+        let sample = sample(view, column, SAMPLE)?;
         // Without a living row nothing is inserted either.
         if !sample.is_empty() {
-            graph.prepare(sample.iter().map(Vec::as_slice));
+            graph.prepare(sample.iter().map(|(_, vector)| vector.as_slice()));
         }
         Ok(())
     }
@@ -154,7 +154,7 @@ impl Graph {
     }
 
     /// For each query the `k` rows nearest to it for which `visible` holds, as far as a search of breadth `ef` finds
-    /// them, by their exact distances. All visible rows are alive in the view.
+    /// them, by their exact distances. All visible rows are alive in the view. `stats` are those of each query.
     ///
     /// # Errors
     /// If a batch cannot be read.
@@ -164,20 +164,22 @@ impl Graph {
         (k, ef): (usize, usize),
         visible: &(dyn Fn(u64) -> bool + Sync),
         (view, column): (&View, &VectorColumn),
-        stats: &mut SearchStats,
+        stats: &mut [SearchStats],
     ) -> Result<Vec<Vec<Neighbor>>> {
         Ok(match self {
             Graph::Hnsw(graph) => {
-                let search = |query| graph.search(query, k, ef, visible, stats);
-                queries.iter().map(search).collect()
+                let search = |(query, stats)| graph.search(query, k, ef, visible, stats);
+                queries.iter().zip(stats).map(search).collect()
             }
             // A search would choose an origin without having seen a vector.
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
-                let found = match queries {
-                    [query] => vec![graph.search(query, k, ef, visible, &originals, stats)],
-                    _ => graph.search_batch(queries, k, ef, visible, &originals, stats),
+                let found = match (queries, &mut *stats) {
+                    ([query], [stats]) => {
+                        vec![graph.search(query, k, ef, visible, &originals, stats)]
+                    }
+                    _ => graph.search_each(queries, (k, ef), visible, &originals, stats),
                 };
                 originals.check()?;
                 found
@@ -245,9 +247,9 @@ impl Graph {
     }
 }
 
-/// Vectors of up to [`SAMPLE`] living rows, in even steps over the view.
-fn sample(view: &View, column: &VectorColumn) -> Result<Vec<Vec<u8>>> {
-    let step = view.live.div_ceil(SAMPLE).max(1);
+/// Up to `most` living rows with their vectors, in even steps over the view.
+pub(crate) fn sample(view: &View, column: &VectorColumn, most: u64) -> Result<Vec<(u64, Vec<u8>)>> {
+    let step = view.live.div_ceil(most).max(1);
     let (mut sample, mut seen) = (Vec::new(), 0);
     for part in view.parts(0) {
         let Some(vectors) = Vectors::of(part.batch, column)? else {
@@ -255,11 +257,12 @@ fn sample(view: &View, column: &VectorColumn) -> Result<Vec<Vec<u8>>> {
         };
         for run in &part.runs {
             for offset in 0..run.len {
+                let row = run.first_row + offset as u64;
                 if let Some(vector) = vectors.row(run.start + offset)
-                    && view.is_visible(run.first_row + offset as u64)
+                    && view.is_visible(row)
                 {
                     if seen % step == 0 {
-                        sample.push(vector.to_vec());
+                        sample.push((row, vector.to_vec()));
                     }
                     seen += 1;
                 }
@@ -331,8 +334,8 @@ mod tests {
                 }
                 let exact = top.into_sorted();
                 let query = [query];
-                let found =
-                    graph.search(&query, (10, 50), &visible, (&view, column), &mut stats)?;
+                let stats = &mut [stats];
+                let found = graph.search(&query, (10, 50), &visible, (&view, column), stats)?;
                 let [found] = &found[..] else {
                     panic!("one answer a query: {found:?}");
                 };
@@ -351,7 +354,7 @@ mod tests {
         let column = &view.schema.vectors[0];
         let graph = Graph::new(column, &Options::new("").graphs)?;
         let query = [Query::new(column.space, &vector(1))?];
-        let mut stats = SearchStats::default();
+        let mut stats = [SearchStats::default()];
         let found = graph.search(&query, (1, 1), &|_| true, (&view, column), &mut stats)?;
         let mut saved = Vec::new();
         graph.save(&mut saved)?;

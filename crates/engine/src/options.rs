@@ -37,6 +37,8 @@ pub struct Options {
     pub graphs: GraphOptions,
     /// Effort of a search that names none.
     pub ef_search: usize,
+    /// Share of one core that measures the recall of searches and calibrates indexes, from 0 to 1; 0: nothing does.
+    pub recall_share: f64,
     /// Indexing threads.
     pub index_workers: usize,
     /// Jobs waiting for indexers beyond which writers are asked to slow down.
@@ -81,6 +83,7 @@ impl Options {
                 rabitq: QuantizedParams::default(),
             },
             ef_search: 50,
+            recall_share: 0.02,
             index_workers: std::thread::available_parallelism().map_or(1, usize::from),
             index_queue: 10_000,
             seal_bytes: 128 << 20,

@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::entry::{Op, SchemaText, Small};
 use crate::error::{Error, Result};
 use crate::quantization;
+use crate::recall_target;
 use crate::schema::{DatasetSchema, stored_schema};
 use crate::shared::Pending;
 use crate::vectors::Vectors;
@@ -53,6 +54,7 @@ impl PutSession {
             metric = view.schema.metric;
         }
         quantization::check(&stored, &meaning.vectors, metric)?;
+        recall_target::check(&stored, &meaning.vectors)?;
         check_schema(&stored)?;
         let dictionaries = has_dictionaries(incoming)
             .then(|| Dictionaries::new(incoming))

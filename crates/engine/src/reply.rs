@@ -12,6 +12,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use serde::Serialize;
 
 use crate::dataset::Dataset;
+use crate::effort::Plan;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::gather::{Located, reply_field};
@@ -34,6 +35,18 @@ pub struct QueryInfo {
     pub asked: usize,
     /// How the rows were found.
     pub strategy: &'static str,
+    /// The effort of the walks through the graph, averaged over the queries; if none was walked for, nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ef: Option<usize>,
+    /// The recall target that the effort was chosen for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall_target: Option<f32>,
+    /// The mean recall that was measured with such efforts for such queries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall_expected: Option<f32>,
+    /// What else is to be known of the recall target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recall_note: Option<String>,
     /// Rows whose vectors were scanned exactly.
     pub rows_scanned: u64,
     /// Distances computed, in the graph and in scans.
@@ -116,14 +129,24 @@ impl Engine {
             .schema
             .vector(&dataset.name, request.column.as_deref())?;
         let fields = reply_columns(&dataset, &view, request, &column.name)?;
+        let index = reached.remove(&column.name);
+        let plan = Plan::of(request, column, self.options().ef_search, || {
+            let rows = index.as_ref().map_or(0, |index| index.graph.len() as u64);
+            (
+                rows,
+                dataset
+                    .index(&column.name)
+                    .and_then(|index| index.recall.curve()),
+            )
+        });
         let searcher = Searcher {
             view: &view,
             column,
-            index: reached.remove(&column.name),
+            index,
             matching: matching(&dataset.name, &view, &request.filters)?,
             k: request.k,
-            ef: request.ef.unwrap_or(self.options().ef_search),
-            exact: request.exact,
+            effort: plan.effort.clone(),
+            exact: plan.exact,
             max_distance: request.max_distance,
             deadline: request.timeout.map(|limit| (started + limit, limit)),
         };
@@ -134,7 +157,11 @@ impl Engine {
         let mut planned = started.elapsed();
         for vectors in request.vectors.chunks(most.max(1)) {
             let found = searcher.find_all(vectors, &self.shared().helpers)?;
+            if self.options().recall_share > 0.0 {
+                searcher.offer(&dataset, &view, vectors, &found);
+            }
             let mut info = summary(&found, request.k);
+            plan.tell(&found, &mut info);
             info.plan_us = micros(planned);
             info.index_us = micros(started.elapsed() - planned);
             let reply = table(&searcher, &found, &fields, first_query, info, started)?;

@@ -8,7 +8,8 @@ use longbow_index::Space;
 use longbow_kernels::{Metric, Scalar};
 
 use crate::error::{Error, Result};
-use crate::quantization::{Quantization, check_same};
+use crate::quantization::{self, Quantization};
+use crate::recall_target;
 
 /// Longest vector that is accepted, in elements.
 pub const MAX_DIM: usize = 65_536;
@@ -31,6 +32,8 @@ pub struct VectorColumn {
     pub native: bool,
     /// What its graph is to hold of each vector, if its field says so.
     pub quantization: Option<Quantization>,
+    /// The recall that its searches are to reach, if its field says so.
+    pub recall_target: Option<f32>,
 }
 
 /// The schema of a dataset with its meaning.
@@ -156,7 +159,7 @@ impl DatasetSchema {
     /// The schema after a put of `incoming`: `None` if it adds nothing, else the grown one.
     ///
     /// # Errors
-    /// If a column changed its type, dimension or quantization, if a vector column or the id is missing, if the metric differs.
+    /// If a column changed its type, dimension, quantization or recall target, if a vector column or the id is missing, if the metric differs.
     pub fn evolve(&self, dataset: &str, incoming: &SchemaRef) -> Result<Option<Arc<Self>>> {
         DatasetSchema::new(incoming, 0)?;
         if let Some(metric) = metric_of(incoming)?
@@ -172,7 +175,8 @@ impl DatasetSchema {
         for field in incoming.fields() {
             match self.arrow.field_with_name(field.name()) {
                 Ok(known) if same_type(known.data_type(), field.data_type()) => {
-                    check_same(dataset, known, field)?;
+                    quantization::check_same(dataset, known, field)?;
+                    recall_target::check_same(dataset, known, field)?;
                 }
                 Ok(known) => {
                     return Err(Error::TypeChanged {
@@ -268,6 +272,7 @@ fn vector_column(index: usize, field: &Field, metric: Metric) -> Result<Option<V
         },
         native: native.is_some(),
         quantization: Quantization::of_field(field),
+        recall_target: recall_target::of_field(field),
     }))
 }
 

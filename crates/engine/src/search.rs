@@ -6,9 +6,11 @@ use longbow_index::{Neighbor, Query, SearchStats, TopK, flat};
 use roaring::RoaringTreemap;
 
 use crate::column_index::Reached;
+use crate::effort::Effort;
 use crate::error::{Error, Result};
 use crate::filter::{Condition, Filter};
 use crate::helpers::Helpers;
+use crate::recall_target;
 use crate::schema::VectorColumn;
 use crate::vectors::Vectors;
 use crate::view::View;
@@ -35,8 +37,11 @@ pub struct SearchRequest {
     pub vectors: Vec<Vec<f32>>,
     /// Neighbours per query.
     pub k: usize,
-    /// Effort of the graph search; if none, the configured one.
+    /// Effort of the graph search; if none, what the recall target needs.
     pub ef: Option<usize>,
+    /// The share of the true neighbours that is to be found on average, above 0 and up to 1; if none, what the column's
+    /// field says, else the configured effort is made. `ef` and `exact` go before it.
+    pub recall_target: Option<f32>,
     /// Whether to scan all rows instead of using the index.
     pub exact: bool,
     /// Neighbours farther away than this are left out (in the metric's own distance).
@@ -62,6 +67,7 @@ impl SearchRequest {
             vectors: vec![vector],
             k,
             ef: None,
+            recall_target: None,
             exact: false,
             max_distance: None,
             filters: Vec::new(),
@@ -94,6 +100,9 @@ impl SearchRequest {
                 got: ef.to_string(),
                 expected: "1 to 65536",
             });
+        }
+        if let Some(target) = self.recall_target {
+            recall_target::check_value(target)?;
         }
         if let Some(distance) = self.max_distance
             && distance.is_nan()
@@ -148,8 +157,12 @@ pub struct Found {
     pub strategy: Strategy,
     /// Rows whose vectors were scanned exactly.
     pub rows_scanned: u64,
-    /// Distances computed, and nodes of the graph visited. Of queries that walked it together the first has all visits.
+    /// Distances computed, and nodes of the graph visited.
     pub stats: SearchStats,
+    /// The effort of the walk, if there was one.
+    pub ef: Option<usize>,
+    /// The recall that the effort was chosen for, as the index was measured.
+    pub expected: Option<f32>,
     /// Why there are fewer than `k`, in figures.
     pub short_because: Option<String>,
 }
@@ -161,6 +174,8 @@ impl Found {
             strategy,
             rows_scanned: 0,
             stats: SearchStats::default(),
+            ef: None,
+            expected: None,
             short_because: None,
         }
     }
@@ -174,7 +189,7 @@ pub(crate) struct Searcher<'a> {
     pub index: Option<Reached>,
     pub matching: Option<RoaringTreemap>,
     pub k: usize,
-    pub ef: usize,
+    pub effort: Effort,
     pub exact: bool,
     pub max_distance: Option<f32>,
     pub deadline: Option<(Instant, Duration)>,
@@ -200,22 +215,27 @@ impl Searcher<'_> {
         self.check_deadline()?;
         let prepare = |vector: &Vec<f32>| Ok(Query::new(self.column.space, vector)?);
         let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
-        let new = |_: &Query| Found::new(self.strategy());
-        let mut all: Vec<Found> = queries.iter().map(new).collect();
+        let mut all: Vec<Found> = queries.iter().map(|_| self.blank()).collect();
         if self.is_by_graph() {
             self.walk(&queries, &mut all)?;
         }
         for (query, found) in queries.iter().zip(&mut all) {
             if !self.is_by_graph() {
                 self.scan(query, 0, found)?;
-            } else if found.neighbors.len() < self.wanted() {
-                // The graph ran out of reachable rows before it ran out of rows. Only a scan knows them all.
+            } else if found.ef.is_none() || found.neighbors.len() < self.wanted() {
+                // No walk suffices, or the graph ran out of reachable rows before it ran out of rows. Only a scan knows
+                // them all.
                 found.strategy = Strategy::GraphThenExact;
                 self.scan(query, 0, found)?;
             }
             self.cut(found);
         }
         Ok(all)
+    }
+
+    /// What is known of an answer before the search.
+    pub fn blank(&self) -> Found {
+        Found::new(self.strategy())
     }
 
     fn check_vector(&self, vector: &[f32]) -> Result<()> {
@@ -237,7 +257,7 @@ impl Searcher<'_> {
         Ok(())
     }
 
-    fn is_by_graph(&self) -> bool {
+    pub fn is_by_graph(&self) -> bool {
         matches!(self.strategy(), Strategy::Graph | Strategy::GraphFiltered)
     }
 
@@ -274,27 +294,45 @@ impl Searcher<'_> {
 
     /// Walks the graph and scans the rows that are not yet in it.
     fn walk(&self, queries: &[Query], all: &mut [Found]) -> Result<()> {
-        let (Some(index), Some(first)) = (&self.index, all.first_mut()) else {
+        let Some(index) = &self.index else {
             return Ok(());
         };
         let watermark = index.watermark;
-        let wanted = |row: u64| row < watermark && self.is_wanted(row);
-        let from_graph = index.graph.search(
-            queries,
-            (self.k, self.ef.max(self.k)),
-            &wanted,
-            (self.view, self.column),
-            &mut first.stats,
-        )?;
+        let from_graph = match &self.effort {
+            Effort::Fixed(ef) => self.walk_by(*ef, index, queries, all)?,
+            Effort::Target(target, curve) => self.walk_to(*target, curve, (index, queries), all)?,
+        };
         self.check_deadline()?;
         for ((query, found), from_graph) in queries.iter().zip(all).zip(from_graph) {
-            if watermark >= self.view.next_row {
+            if found.ef.is_none() || watermark >= self.view.next_row {
                 found.neighbors = from_graph;
             } else {
                 self.add_tail(query, watermark, from_graph, found)?;
             }
         }
         Ok(())
+    }
+
+    /// Walks the graph for all queries with one effort.
+    pub fn walk_by(
+        &self,
+        ef: usize,
+        index: &Reached,
+        queries: &[Query],
+        all: &mut [Found],
+    ) -> Result<Vec<Vec<Neighbor>>> {
+        let wanted = |row: u64| row < index.watermark && self.is_wanted(row);
+        let ef = ef.max(self.k);
+        let mut stats = vec![SearchStats::default(); queries.len()];
+        let at = (self.view, self.column);
+        let found = index
+            .graph
+            .search(queries, (self.k, ef), &wanted, at, &mut stats)?;
+        for (found, stats) in all.iter_mut().zip(stats) {
+            found.stats += stats;
+            found.ef = Some(ef);
+        }
+        Ok(found)
     }
 
     /// Scans the rows from `watermark` on, and keeps the best of them and of those from the graph.
@@ -396,7 +434,7 @@ impl Searcher<'_> {
         found.short_because = Some(why);
     }
 
-    fn check_deadline(&self) -> Result<()> {
+    pub fn check_deadline(&self) -> Result<()> {
         match self.deadline {
             Some((end, limit)) if Instant::now() > end => Err(Error::Timeout(limit)),
             _ => Ok(()),

@@ -8,3 +8,11 @@ pub struct SearchStats {
     /// Bytes of nodes and vectors that were read, counted as a [`crate::QuantizedGraph`] does; other indexes do not.
     pub bytes_touched: u64,
 }
+
+impl std::ops::AddAssign for SearchStats {
+    fn add_assign(&mut self, other: Self) {
+        self.distance_computations += other.distance_computations;
+        self.nodes_popped += other.nodes_popped;
+        self.bytes_touched += other.bytes_touched;
+    }
+}

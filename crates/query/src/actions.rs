@@ -125,6 +125,8 @@ fn describe_index(dataset: &str, index: &ColumnIndex) -> Value {
         "quantization": graph.quantization().name(),
         "rows": graph.len(),
         "bytes": graph.memory_bytes(),
+        "calibrated": index.is_calibrated(),
+        "recall": index.recall(),
         "bytes_per_row": graph.memory_bytes().checked_div(graph.len()),
     })
 }

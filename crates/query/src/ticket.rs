@@ -257,6 +257,7 @@ impl SearchObject {
             vectors,
             k,
             ef: ef.map(|ef| usize::try_from(ef).unwrap_or(usize::MAX)),
+            recall_target: self.recall_target,
             exact: self.exact.unwrap_or(false),
             max_distance: self.max_distance,
             filters: conditions(self.filters)?,
@@ -285,10 +286,6 @@ impl SearchObject {
             ),
             (self.fusion.is_some(), "hybrid search ('fusion')"),
             (self.nprobe.is_some(), "a clustered index ('nprobe')"),
-            (
-                self.recall_target.is_some(),
-                "a recall target ('recall_target')",
-            ),
             (
                 self.vector_format.is_some(),
                 "a choice of vector format ('vector_format')",

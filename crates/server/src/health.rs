@@ -73,6 +73,11 @@ impl Health for NodeHealth {
                 all.index_bytes
                     .with_label_values(&[name, &index.column, graph.quantization().name()])
                     .set(gauge(graph.memory_bytes() as u64));
+                if let Some(recall) = index.recall() {
+                    all.search_recall
+                        .with_label_values(&[name, &index.column])
+                        .set(recall);
+                }
                 columns.push(index.column.clone());
             }
             shown.push((dataset.name.clone(), columns));

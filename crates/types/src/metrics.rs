@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, TextEncoder,
+    GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 use crate::host;
@@ -63,6 +63,7 @@ make! {
     IntGauge: |name, help, _| IntGauge::new(name, help);
     Histogram: |name, help, _| Histogram::with_opts(HistogramOpts::new(name, help).buckets(SECONDS.to_vec()));
     IntCounterVec: |name, help, labels| IntCounterVec::new(Opts::new(name, help), labels);
+    GaugeVec: |name, help, labels| GaugeVec::new(Opts::new(name, help), labels);
     IntGaugeVec: |name, help, labels| IntGaugeVec::new(Opts::new(name, help), labels);
     HistogramVec: |name, help, labels| {
         HistogramVec::new(HistogramOpts::new(name, help).buckets(SECONDS.to_vec()), labels)
@@ -82,6 +83,8 @@ metrics! {
     doget_zero_copy: IntCounterVec, "longbow_doget_zero_copy_total", "type";
     /// Seconds of a vector search inside the engine, by the kind of index that answered.
     search_latency: HistogramVec, "longbow_vector_search_latency_seconds", "index";
+    /// Share of the true nearest neighbours that searches of an index (a vector column) answered, averaged over the last 500 that were compared with an exact scan.
+    search_recall: GaugeVec, "longbow_search_recall", "dataset", "index";
     /// Rows in the index of a vector column.
     index_size: IntGaugeVec, "longbow_vector_index_size", "dataset", "column";
     /// Bytes of memory of the index of a vector column; `quantization` says what it holds of each vector.
@@ -147,6 +150,7 @@ impl Metrics {
         }
         for column in columns {
             let _ = self.index_size.remove_label_values(&[dataset, column]);
+            let _ = self.search_recall.remove_label_values(&[dataset, column]);
             for quantization in ["none", "rabitq", "sq8"] {
                 let _ = self
                     .index_bytes
@@ -181,6 +185,9 @@ mod tests {
         own.doget_zero_copy.with_label_values(&["slice"]).inc();
         own.search_latency.with_label_values(&["hnsw"]).observe(0.1);
         own.index_size.with_label_values(&["d", "vector"]).set(1);
+        own.search_recall
+            .with_label_values(&["d", "vector"])
+            .set(0.98);
         own.index_bytes
             .with_label_values(&["d", "vector", "rabitq"])
             .set(1);
@@ -230,6 +237,9 @@ mod tests {
             own.index_size
                 .with_label_values(&[dataset, "vector"])
                 .set(1);
+            own.search_recall
+                .with_label_values(&[dataset, "vector"])
+                .set(0.5);
             for quantization in ["none", "rabitq", "sq8"] {
                 own.index_bytes
                     .with_label_values(&[dataset, "vector", quantization])

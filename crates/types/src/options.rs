@@ -231,6 +231,8 @@ options! {
         hnsw_ef_construction: usize, Int(8, 4096), Text("200");
         /// Candidates looked at by a search of any graph that doesn't say how many.
         hnsw_ef_search: usize, Int(1, 65_536), Text("50");
+        /// Share of one core that measures the recall of searches and calibrates indexes for recall targets. 0 for neither.
+        recall_share: f64, Float(0.0, 1.0), Text("0.02");
         /// Threads that build indexes.
         index_workers: usize, Int(1, 1024), Ask("the number of cores", |host| host.cores.min(1024).to_string());
         /// Pieces of work that may wait for the index threads.

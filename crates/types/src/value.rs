@@ -327,6 +327,7 @@ from_value! {
     PathBuf: Value::Path(path) => Some(path.clone());
     String: Value::Text(text) => Some(text.clone());
     bool: Value::Flag(flag) => Some(*flag);
+    f64: Value::Float(n) => Some(*n);
     u64: Value::Bytes(n) | Value::Int(n) => Some(*n);
     u32: Value::Int(n) => u32::try_from(*n).ok();
     usize: Value::Int(n) | Value::Bytes(n) => usize::try_from(*n).ok();

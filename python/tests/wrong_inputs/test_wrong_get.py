@@ -100,6 +100,12 @@ SEARCHES = [
     search("ef = 0", "bad_value", "ef is 0", "1 to 65536", ef=0),
     search("ef below zero", "bad_value", "ef is -1", ef=-1),
     search("ef above the limit", "bad_value", "ef is 65537", "1 to 65536", ef=65_537),
+    search("a recall of 0", "bad_value", "recall_target is 0", "up to 1", recall_target=0),
+    search("a recall below 0", "bad_value", "recall_target is -0.5", recall_target=-0.5),
+    search("a recall above 1", "bad_value", "recall_target is 1.5", recall_target=1.5),
+    search("a recall in percent", "bad_value", "recall_target is 95", recall_target=95),
+    search("a recall as a string", "bad_value", "high", recall_target="high"),
+    search("a recall that is NaN", "bad_json", "recall_target", recall_target=float("nan")),
     search("a time limit below zero", "bad_value", "timeout_ms is -1", timeout_ms=-1),
     search("an unknown column", "column_not_found", "'nope'", "name", columns=["nope"]),
     search("an unknown vector column", "column_not_found", "'nope'", "vector", column="nope"),
@@ -154,6 +160,7 @@ def act(name: str, code: str, *words: str, status: str = "invalid argument", **k
     act("k below zero", "bad_k", "k is -3", k=-3),
     act("k above the limit", "bad_k", "k is 16385", k=16_385),
     act("ef = 0", "bad_value", "ef is 0", ef=0),
+    act("a recall above 1", "bad_value", "recall_target is 1.5", recall_target=1.5),
     act("an unknown column", "column_not_found", "'nope'", columns=["nope"]),
     act("text_query", "unimplemented", "'text_query'", status=UNIMPLEMENTED, text_query="dune"),
 )
@@ -168,7 +175,6 @@ MISSING = {
     "alpha": 0.5,
     "fusion": "rrf",
     "nprobe": 8,
-    "recall_target": 0.95,
     "vector_format": "int8",
     "graph_alpha": 0.5,
 }

@@ -11,6 +11,7 @@ VECTOR = pa.list_(F32, 2)
 ID = ("id", pa.int64())
 METRIC = b"longbow.metric"
 QUANTIZATION = b"longbow.quantization"
+RECALL = b"longbow.recall_target"
 
 
 def new(*columns: tuple[str, pa.DataType], metric: bytes | None = None) -> pa.RecordBatch:
@@ -20,15 +21,21 @@ def new(*columns: tuple[str, pa.DataType], metric: bytes | None = None) -> pa.Re
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def quantized(value: bytes, metric: bytes | None = None, column: str = "vector") -> pa.RecordBatch:
-    """A good batch but for what the field of a column says of quantization."""
+def quantized(
+    value: bytes, metric: bytes | None = None, column: str = "vector", key: bytes = QUANTIZATION
+) -> pa.RecordBatch:
+    """A good batch but for what the field of a column says, of quantization by default."""
     batch = new(ID, ("vector", VECTOR), metric=metric)
     fields = [
-        field.with_metadata({QUANTIZATION: value}) if field.name == column else field
+        field.with_metadata({key: value}) if field.name == column else field
         for field in batch.schema
     ]
     schema = pa.schema(fields, batch.schema.metadata)
     return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def with_recall(value: bytes, column: str = "vector") -> pa.RecordBatch:
+    return quantized(value, column=column, key=RECALL)
 
 
 def zero(data_type: pa.DataType) -> object:
@@ -106,6 +113,19 @@ FIRST = {
         "bad_quantization",
         ["'id'", "vector columns", "remove it"],
     ),
+    "recall target that is no number": (
+        with_recall(b"high"),
+        "bad_recall_target",
+        ["'vector'", "'high'", "above 0 and up to 1"],
+    ),
+    "recall target above 1": (with_recall(b"1.5"), "bad_recall_target", ["'vector'", "'1.5'"]),
+    "recall target of 0": (with_recall(b"0"), "bad_recall_target", ["'vector'", "'0'"]),
+    "recall target that is NaN": (with_recall(b"NaN"), "bad_recall_target", ["'vector'", "'NaN'"]),
+    "recall target of ids": (
+        with_recall(b"0.9", column="id"),
+        "bad_recall_target",
+        ["'id'", "vector columns", "remove it"],
+    ),
     "union column": (union(), "unsupported_type", ["mixed", "Union"]),
     "run-end encoded column": (with_column("runs", RUNS), "unsupported_type", ["'runs'"]),
     "list view column": (with_column("views", VIEWS), "unsupported_type", ["'views'"]),
@@ -142,6 +162,11 @@ LATER = {
         quantized(b"rabitq"),
         "quantization_changed",
         ["'vector'", "'good'", "rabitq", "new dataset"],
+    ),
+    "changed recall target": (
+        with_recall(b"0.9"),
+        "recall_target_changed",
+        ["'vector'", "'good'", "nothing", "0.9", "each search"],
     ),
     "missing vector column": (
         new(ID, ("other", VECTOR)),

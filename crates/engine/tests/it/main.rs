@@ -16,6 +16,7 @@ mod property;
 mod quantized;
 mod random;
 mod readers;
+mod recall;
 mod repair;
 mod replay;
 mod rows;

@@ -171,6 +171,28 @@ impl QuantizedGraph {
         self.len() == 0
     }
 
+    /// As [`VectorIndex::search_batch`] for `(k, ef)`, with what each query cost in its place of `stats`.
+    ///
+    /// # Panics
+    /// If a query was prepared for another space, or there are fewer `stats` than queries.
+    #[must_use]
+    pub fn search_each(
+        &self,
+        queries: &[Query],
+        (k, ef): (usize, usize),
+        visible: &(dyn Fn(u64) -> bool + Sync),
+        originals: &dyn VectorSource,
+        stats: &mut [SearchStats],
+    ) -> Vec<Vec<Neighbor>> {
+        let asked = Asked {
+            k,
+            ef,
+            visible,
+            originals,
+        };
+        self.answer_all(queries, asked, stats)
+    }
+
     /// Bytes that are allocated: blocks, directories, and room that searches left to work in.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -254,13 +276,10 @@ impl VectorIndex for QuantizedGraph {
         originals: &dyn VectorSource,
         stats: &mut SearchStats,
     ) -> Vec<Vec<Neighbor>> {
-        let asked = Asked {
-            k,
-            ef,
-            visible,
-            originals,
-        };
-        self.answer_all(queries, asked, stats)
+        let mut each = vec![SearchStats::default(); queries.len()];
+        let answers = self.search_each(queries, (k, ef), visible, originals, &mut each);
+        each.into_iter().for_each(|one| *stats += one);
+        answers
     }
 
     fn len(&self) -> usize {

@@ -90,7 +90,7 @@ impl QuantizedGraph {
     }
 
     /// Answers many queries, several of which are under way at a time: for the same answers, a thread waits less for
-    /// memory.
+    /// memory. `stats` are those of each.
     ///
     /// # Panics
     /// If one was prepared for another space.
@@ -98,7 +98,7 @@ impl QuantizedGraph {
         &self,
         queries: &[Query],
         asked: Asked<'_>,
-        stats: &mut SearchStats,
+        stats: &mut [SearchStats],
     ) -> Vec<Vec<Neighbor>> {
         let _visit = self.enter();
         let mut answers = vec![Vec::new(); queries.len()];
@@ -129,7 +129,8 @@ impl QuantizedGraph {
                         under_way.swap_remove(turn)
                     }
                 };
-                answers[ended.place] = self.end(&queries[ended.place], asked, ended.walk, stats);
+                let place = ended.place;
+                answers[place] = self.end(&queries[place], asked, ended.walk, &mut stats[place]);
             }
         }
         answers
@@ -185,9 +186,7 @@ impl QuantizedGraph {
         if !too_narrow {
             found = self.rerank(query, asked.k, asked.originals, &mut scratch);
         }
-        stats.distance_computations += scratch.stats.distance_computations;
-        stats.nodes_popped += scratch.stats.nodes_popped;
-        stats.bytes_touched += scratch.stats.bytes_touched;
+        *stats += scratch.stats;
         self.pool.give(scratch);
         if too_narrow {
             let wider = Asked {

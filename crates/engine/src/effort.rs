@@ -1,0 +1,165 @@
+//! How far a search of a graph goes.
+
+use std::sync::Arc;
+
+use longbow_index::{Neighbor, Query};
+
+use crate::column_index::Reached;
+use crate::dataset::Dataset;
+use crate::error::Result;
+use crate::recall::{Curve, Judged, LEAST_ROWS, Look};
+use crate::reply::QueryInfo;
+use crate::schema::VectorColumn;
+use crate::search::{Found, MAX_EF, SearchRequest, Searcher, Strategy};
+use crate::view::View;
+
+/// How many times the usual effort is made for a target by a graph that was not calibrated yet.
+const CAUTION: usize = 8;
+const NOT_CALIBRATED: &str = "the index is not calibrated yet: eight times the usual effort was made, and what it reaches is not known";
+
+/// How far a search of a graph goes.
+#[derive(Debug, Clone)]
+pub(crate) enum Effort {
+    /// As far as somebody said.
+    Fixed(usize),
+    /// As far as this recall needs by this curve.
+    Target(f32, Arc<Curve>),
+}
+
+/// What a search does for its recall.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub effort: Effort,
+    /// Whether all rows are scanned.
+    pub exact: bool,
+    target: Option<f32>,
+    calibrated: bool,
+}
+
+impl Plan {
+    /// The plan of a search: `exact` goes before `ef`, that before the request's target, that before the column's, and that
+    /// before the usual effort. `known` tells the rows in the graph, and its curve.
+    pub fn of(
+        request: &SearchRequest,
+        column: &VectorColumn,
+        usual: usize,
+        known: impl FnOnce() -> (u64, Option<Arc<Curve>>),
+    ) -> Self {
+        let target = request.recall_target.or(column.recall_target);
+        let mut plan = Plan {
+            effort: Effort::Fixed(request.ef.unwrap_or(usual)),
+            exact: request.exact,
+            target: None,
+            calibrated: true,
+        };
+        let (false, None, Some(target)) = (request.exact, request.ef, target) else {
+            return plan;
+        };
+        plan.target = Some(target);
+        let (rows, curve) = known();
+        if target >= 1.0 || rows < LEAST_ROWS {
+            plan.exact = true;
+        } else if let Some(curve) = curve {
+            plan.effort = Effort::Target(target, curve);
+        } else {
+            let cautious = CAUTION.saturating_mul(usual.max(request.k));
+            plan.effort = Effort::Fixed(cautious.min(MAX_EF));
+            plan.calibrated = false;
+        }
+        plan
+    }
+
+    /// Says what was aimed at, what was done for it, and what is expected of that.
+    pub fn tell(&self, found: &[Found], info: &mut QueryInfo) {
+        let efforts: Vec<usize> = found.iter().filter_map(|one| one.ef).collect();
+        let sum: usize = efforts.iter().sum();
+        info.ef = (sum + efforts.len() / 2).checked_div(efforts.len());
+        info.recall_target = self.target;
+        if self.target.is_none() {
+            return;
+        }
+        let expected = |one: &Found| match one.strategy {
+            // Nothing is nearer than the nearest of all.
+            Strategy::Exact | Strategy::ExactFiltered | Strategy::GraphThenExact => Some(1.0),
+            _ => one.expected,
+        };
+        let all: Option<Vec<f32>> = found.iter().map(expected).collect();
+        info.recall_expected = all.map(|all| all.iter().sum::<f32>() / all.len().max(1) as f32);
+        let beyond = |one: &&Found| one.ef.is_none() && one.strategy == Strategy::GraphThenExact;
+        info.recall_note = match found.iter().filter(beyond).count() {
+            _ if !self.calibrated => Some(NOT_CALIBRATED.into()),
+            0 => None,
+            beyond => Some(format!(
+                "no effort that was measured reaches the target for {beyond} of {} queries: all rows were scanned for them",
+                found.len()
+            )),
+        };
+    }
+}
+
+impl Searcher<'_> {
+    /// Offers answers of walks through the graph to have their recall measured.
+    pub fn offer(
+        &self,
+        dataset: &Dataset,
+        view: &Arc<View>,
+        vectors: &[Vec<f32>],
+        found: &[Found],
+    ) {
+        let whole = self.matching.is_none() && self.max_distance.is_none();
+        let (true, true, Some(reached)) = (whole, self.is_by_graph(), &self.index) else {
+            return;
+        };
+        if let Some(index) = dataset.index(&self.column.name) {
+            let samples = &index.recall.samples;
+            samples.offer(vectors, found, (self.k, view, reached));
+        }
+    }
+
+    /// Walks the graph for all queries as far as each needs: a first walk for all, and a wider one for those whose first
+    /// one went like those of queries that need it. With a filter, walks go otherwise than those that were measured, so all get
+    /// the effort of ordinary queries. A query that no walk suffices for is left without an answer and
+    /// without an effort.
+    pub fn walk_to(
+        &self,
+        target: f32,
+        curve: &Curve,
+        (index, queries): (&Reached, &[Query]),
+        all: &mut [Found],
+    ) -> Result<Vec<Vec<Neighbor>>> {
+        let Some(start) = curve.start(target, self.k, self.matching.is_none()) else {
+            return Ok(vec![Vec::new(); queries.len()]);
+        };
+        let mut answers = self.walk_by(start.ef, index, queries, all)?;
+        let metric = self.column.space.metric;
+        let mut again: Vec<(usize, usize)> = Vec::new();
+        for (at, (found, answer)) in all.iter_mut().zip(&mut answers).enumerate() {
+            let look = Look::new(metric, found.stats.distance_computations, answer);
+            match curve.judge(start, target, look) {
+                Judged::Enough(expected) => found.expected = Some(expected),
+                Judged::More(ef, expected) => {
+                    found.expected = Some(expected);
+                    again.push((ef.min(MAX_EF), at));
+                }
+                Judged::Scan => {
+                    found.ef = None;
+                    answer.clear();
+                }
+            }
+        }
+        again.sort_unstable();
+        for alike in again.chunk_by(|a, b| a.0 == b.0) {
+            self.check_deadline()?;
+            let at = || alike.iter().map(|(_, at)| *at);
+            let wider: Vec<Query> = at().map(|at| queries[at].clone()).collect();
+            let mut found: Vec<Found> = at().map(|_| self.blank()).collect();
+            let more = self.walk_by(alike[0].0, index, &wider, &mut found)?;
+            for ((at, answer), found) in at().zip(more).zip(found) {
+                answers[at] = answer;
+                all[at].stats += found.stats;
+                all[at].ef = found.ef;
+            }
+        }
+        Ok(answers)
+    }
+}

@@ -1,0 +1,401 @@
+//! Which effort reaches a recall.
+
+use std::sync::{Arc, OnceLock};
+
+use super::measure::{CLASSES, LADDER, Look, Measured};
+
+/// Measured queries that tell of a query: those whose walks went most alike.
+const ALIKE: usize = 24;
+/// Real queries that are kept, the last ones.
+const REAL: usize = 512;
+/// Real queries from which on they say what is ordinary, and those made from rows to be ordinary are dropped.
+const PLENTY: usize = 128;
+/// How much farther a made query counts than a real one: squared.
+const MADE_FARTHER: f32 = 9.0;
+/// Rows for each unit of effort from which on a walk is better than a scan.
+const ROWS_AN_EFFORT: u64 = 4;
+
+/// Where a measured query is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Somebody asked it.
+    Real,
+    /// Made to be like the rows.
+    Ordinary,
+    /// Made to be unlike the rows.
+    Far,
+}
+
+/// The recall of an index by effort, as of one moment.
+#[derive(Debug)]
+pub(crate) struct Curve {
+    /// The real ones last, the latest at the end.
+    queries: Vec<(Origin, Arc<Measured>)>,
+    /// Rows in the graph, and rows alive, when it was calibrated.
+    rows: u64,
+    live: u64,
+    /// Where ordinary queries are from.
+    is_ordinary: Origin,
+    /// By class and rung: the mean recall of ordinary queries.
+    ordinary: [[f32; LADDER.len()]; CLASSES.len()],
+    /// The same of the easiest quarter of them. So a walk that suits these is tried first also where most queries are
+    /// others; to begin too low costs little, too high much.
+    easier: [[f32; LADDER.len()]; CLASSES.len()],
+    /// By class and rung; made when first needed.
+    points: Vec<OnceLock<Points>>,
+}
+
+/// The first walk of a search with a target.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Start {
+    class: usize,
+    rung: usize,
+    k: usize,
+    judged: bool,
+    /// Its effort.
+    pub ef: usize,
+}
+
+/// What is to be done after the first walk.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Judged {
+    /// Nothing: it is expected to have reached this recall.
+    Enough(f32),
+    /// A walk of this effort, for this recall.
+    More(usize, f32),
+    /// No walk that was measured reaches the target.
+    Scan,
+}
+
+/// The looks of all queries at one class and rung, each number in units of its deviation among ordinary queries: what is
+/// unlike them is far from them, however different from each other the unlike ones are.
+#[derive(Debug)]
+struct Points {
+    mean: [f32; 3],
+    scale: [f32; 3],
+    points: Vec<[f32; 3]>,
+}
+
+impl Points {
+    fn new(looks: &[Look], ordinary: &[Look]) -> Self {
+        let n = ordinary.len().max(1) as f32;
+        let each = |of: &dyn Fn(usize) -> f32| -> [f32; 3] { std::array::from_fn(of) };
+        let mean = each(&|at| ordinary.iter().map(|look| look.0[at]).sum::<f32>() / n);
+        let scale = each(&|at| {
+            let square = |look: &Look| (look.0[at] - mean[at]).powi(2);
+            let deviation = (ordinary.iter().map(square).sum::<f32>() / n).sqrt();
+            // What is the same for all tells nothing.
+            if deviation > 1e-6 {
+                1.0 / deviation
+            } else {
+                0.0
+            }
+        });
+        let mut new = Points {
+            mean,
+            scale,
+            points: Vec::new(),
+        };
+        new.points = looks.iter().map(|look| new.place(*look)).collect();
+        new
+    }
+
+    fn place(&self, look: Look) -> [f32; 3] {
+        std::array::from_fn(|at| (look.0[at] - self.mean[at]) * self.scale[at])
+    }
+}
+
+impl Curve {
+    /// The curve of a graph that held so many rows when so many were alive.
+    pub fn new(queries: Vec<(Origin, Arc<Measured>)>, rows: u64, live: u64) -> Self {
+        let real = queries.iter().filter(|(of, _)| *of == Origin::Real).count();
+        let mut drop = real.saturating_sub(REAL);
+        let mut keep = |of: Origin| match of {
+            Origin::Real if drop > 0 => {
+                drop -= 1;
+                false
+            }
+            Origin::Ordinary => real < PLENTY,
+            _ => true,
+        };
+        let mut queries: Vec<_> = queries.into_iter().filter(|(of, _)| keep(*of)).collect();
+        queries.sort_by_key(|(of, _)| *of == Origin::Real);
+        let is_ordinary = if real < PLENTY {
+            Origin::Ordinary
+        } else {
+            Origin::Real
+        };
+        let of = |(origin, measured): &(Origin, Arc<Measured>)| {
+            (*origin == is_ordinary).then(|| Arc::clone(measured))
+        };
+        let ordinary: Vec<_> = queries.iter().filter_map(of).collect();
+        Curve {
+            ordinary: std::array::from_fn(|class| easier(&ordinary, class, ordinary.len())),
+            easier: std::array::from_fn(|class| {
+                easier(&ordinary, class, ordinary.len().div_ceil(4))
+            }),
+            is_ordinary,
+            queries,
+            rows,
+            live,
+            points: (0..CLASSES.len() * LADDER.len())
+                .map(|_| OnceLock::new())
+                .collect(),
+        }
+    }
+
+    /// With more real queries.
+    pub fn with(&self, real: impl Iterator<Item = Measured>) -> Self {
+        let mut queries = self.queries.clone();
+        queries.extend(real.map(|measured| (Origin::Real, Arc::new(measured))));
+        Self::new(queries, self.rows, self.live)
+    }
+
+    /// The vectors of the last real queries, up to `most`.
+    pub fn real(&self, most: usize) -> Vec<Vec<f32>> {
+        let real = self
+            .queries
+            .iter()
+            .rev()
+            .take_while(|(of, _)| *of == Origin::Real);
+        let mut vectors: Vec<_> = real.take(most).map(|(_, one)| one.vector.clone()).collect();
+        vectors.reverse();
+        vectors
+    }
+
+    /// Whether the index has changed so much that it is to be calibrated anew: by a fifth of its rows, or of those alive.
+    pub fn is_stale(&self, rows: u64, live: u64) -> bool {
+        let fifth = self.rows / 5;
+        rows.abs_diff(self.rows) > fifth || live < self.live - self.live / 5
+    }
+
+    /// The first walk, or the only one, if it will not be judged; `None` if not even ordinary queries reach the target by
+    /// one.
+    pub fn start(&self, target: f32, k: usize, judged: bool) -> Option<Start> {
+        let class = CLASSES.iter().position(|most| k <= *most);
+        let class = class.unwrap_or(CLASSES.len() - 1);
+        // Walks for more neighbours than a class has were not measured: there is nothing to compare their looks with.
+        let judged = judged && k <= CLASSES[class];
+        let by = if judged { &self.easier } else { &self.ordinary };
+        let rungs = self.rungs(class);
+        let rung = rungs.into_iter().find(|at| by[class][*at] >= target)?;
+        Some(Start {
+            class,
+            rung,
+            k,
+            judged,
+            ef: effort(rung, k),
+        })
+    }
+
+    /// What the look of a first walk says about what the query needs.
+    pub fn judge(&self, start: Start, target: f32, look: Look) -> Judged {
+        let Start { class, rung, k, .. } = start;
+        if !start.judged {
+            return Judged::Enough(self.ordinary[class][rung]);
+        }
+        let alike = self.alike(class, rung, look);
+        let mut reached: f32 = 0.0;
+        for higher in self.rungs(class).into_iter().filter(|at| *at >= rung) {
+            let recall = alike.iter().map(|one| one.recall(class, higher));
+            let mean = recall.sum::<f32>() / alike.len().max(1) as f32;
+            reached = reached.max(mean);
+            if reached >= target {
+                return if higher == rung {
+                    Judged::Enough(reached)
+                } else {
+                    Judged::More(effort(higher, k), reached)
+                };
+            }
+        }
+        Judged::Scan
+    }
+
+    /// The rungs that are worth a walk.
+    fn rungs(&self, class: usize) -> Vec<usize> {
+        let is_worth = |ef: usize| {
+            ef >= CLASSES[class] && ef as u64 * ROWS_AN_EFFORT <= self.rows.max(super::LEAST_ROWS)
+        };
+        (0..LADDER.len())
+            .filter(|rung| is_worth(LADDER[*rung]))
+            .collect()
+    }
+
+    fn alike(&self, class: usize, rung: usize, look: Look) -> Vec<&Measured> {
+        let points = self.points[class * LADDER.len() + rung].get_or_init(|| {
+            let look = |(_, one): &(Origin, Arc<Measured>)| one.look(class, rung);
+            let looks: Vec<Look> = self.queries.iter().map(look).collect();
+            let is_ordinary = |(of, _): &&(Origin, _)| *of == self.is_ordinary;
+            let ordinary = self.queries.iter().filter(is_ordinary);
+            Points::new(&looks, &ordinary.map(look).collect::<Vec<_>>())
+        });
+        let place = points.place(look);
+        let away = |point: &[f32; 3]| -> f32 {
+            let squares = point.iter().zip(&place).map(|(a, b)| (a - b) * (a - b));
+            squares.sum()
+        };
+        let mut order: Vec<(f32, usize)> = points
+            .points
+            .iter()
+            .zip(&self.queries)
+            .enumerate()
+            .map(|(at, (point, (of, _)))| {
+                let farther = if *of == Origin::Real {
+                    1.0
+                } else {
+                    MADE_FARTHER
+                };
+                (farther * away(point), at)
+            })
+            .collect();
+        if order.len() > ALIKE {
+            order.select_nth_unstable_by(ALIKE, |a, b| a.0.total_cmp(&b.0));
+            order.truncate(ALIKE);
+        }
+        order
+            .into_iter()
+            .map(|(_, at)| &*self.queries[at].1)
+            .collect()
+    }
+}
+
+/// The mean recall at each rung of the `most` queries that find most over all rungs.
+fn easier(queries: &[Arc<Measured>], class: usize, most: usize) -> [f32; LADDER.len()] {
+    let total = |one: &Measured| -> f32 { (0..LADDER.len()).map(|r| one.recall(class, r)).sum() };
+    let mut order: Vec<(f32, &Measured)> = queries.iter().map(|one| (total(one), &**one)).collect();
+    order.sort_by(|a, b| b.0.total_cmp(&a.0));
+    order.truncate(most);
+    let n = order.len().max(1) as f32;
+    std::array::from_fn(|rung| {
+        let sum: f32 = order.iter().map(|(_, one)| one.recall(class, rung)).sum();
+        sum / n
+    })
+}
+
+/// The effort of a rung: beyond the largest class it grows with `k`.
+fn effort(rung: usize, k: usize) -> usize {
+    let most = CLASSES[CLASSES.len() - 1];
+    let ef = LADDER[rung];
+    if k > most {
+        (ef * k).div_ceil(most)
+    } else {
+        ef.max(k)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROWS: u64 = 100_000;
+
+    /// Queries that find everything from a rung on, and before it as large a share as the rung is of it; all walks go as
+    /// `look` says, more or less.
+    fn queries(
+        origin: Origin,
+        count: usize,
+        full: usize,
+        look: f32,
+    ) -> Vec<(Origin, Arc<Measured>)> {
+        let recall = |rung: usize| (rung as f32 / full as f32).min(1.0);
+        let one = |at: usize| {
+            let look = look + (at % 5) as f32 / 10.0;
+            Arc::new(Measured::of(recall, Look([look, look, 0.0])))
+        };
+        (0..count).map(|at| (origin, one(at))).collect()
+    }
+
+    fn look(of: f32) -> Look {
+        Look([of, of, 0.0])
+    }
+
+    fn mixed() -> Curve {
+        let mut all = queries(Origin::Ordinary, 64, 4, 1.0);
+        all.extend(queries(Origin::Far, 48, 8, 5.0));
+        all.extend(queries(Origin::Far, 48, 1_000, 9.0));
+        Curve::new(all, ROWS, ROWS)
+    }
+
+    #[test]
+    fn a_query_gets_what_those_needed_whose_walks_went_alike() {
+        let curve = mixed();
+        // Class 10 begins at effort 10, rung 2, where ordinary queries find a half, and others a quarter.
+        let start = curve.start(0.5, 10, true).expect("reached");
+        assert_eq!(start.ef, 10);
+        assert_eq!(curve.judge(start, 0.5, look(1.2)), Judged::Enough(0.5));
+        assert_eq!(curve.judge(start, 0.5, look(5.2)), Judged::More(20, 0.5));
+        assert_eq!(curve.judge(start, 0.5, look(9.2)), Judged::Scan);
+        let start = curve.start(1.0, 10, true).expect("reached");
+        assert_eq!(start.ef, 20);
+        assert_eq!(curve.judge(start, 1.0, look(5.2)), Judged::More(80, 1.0));
+    }
+
+    #[test]
+    fn higher_targets_and_more_neighbours_take_more_effort() {
+        let curve = mixed();
+        let ef = |target, k| curve.start(target, k, true).map(|start| start.ef);
+        let by_target = [0.5, 0.75, 1.0].map(|target| ef(target, 10));
+        assert_eq!(by_target, [Some(10), Some(14), Some(20)]);
+        let by_k = [1, 15, 100].map(|k| ef(0.5, k));
+        assert_eq!(by_k, [Some(10), Some(20), Some(113)]);
+        // Beyond the classes in proportion, and not judged.
+        let start = curve.start(0.5, 1_000, true).expect("reached");
+        assert_eq!(start.ef, 1_130);
+        assert_eq!(curve.judge(start, 0.5, look(9.0)), Judged::Enough(1.0));
+    }
+
+    #[test]
+    fn what_no_walk_reaches_is_scanned() {
+        let hard = Curve::new(queries(Origin::Ordinary, 64, 1_000, 1.0), ROWS, ROWS);
+        assert_eq!(hard.start(0.5, 10, true), None);
+        // Of few rows a scan is as fast as the larger walks.
+        let small = |rows| Curve::new(queries(Origin::Ordinary, 64, 18, 1.0), rows, rows);
+        assert_eq!(small(4_000).start(1.0, 10, true), None);
+        assert_eq!(
+            small(ROWS).start(1.0, 10, true).map(|start| start.ef),
+            Some(2_560)
+        );
+    }
+
+    #[test]
+    fn real_queries_take_the_place_of_made_ones() {
+        let real = |count, full| {
+            let real = queries(Origin::Real, count, full, 1.0).into_iter();
+            real.map(|(_, one)| (*one).clone())
+        };
+        let first = |curve: &Curve| curve.start(0.5, 10, true).expect("reached");
+        let few = mixed().with(real(PLENTY - 1, 8));
+        assert_eq!(first(&few).ef, 10);
+        // As alike as those that were made, and nearer than they.
+        let judged = few.judge(first(&few), 0.5, look(1.05));
+        assert_eq!(judged, Judged::More(20, 0.5));
+        let plenty = few.with(real(1, 8));
+        assert_eq!(first(&plenty).ef, 20);
+        // The last ones are kept, and so are those that were made to be far.
+        let later = plenty.with(real(REAL, 4));
+        assert_eq!(first(&later).ef, 10);
+        assert_eq!(later.real(10_000).len(), REAL);
+        assert_eq!(later.queries.len(), REAL + 96);
+    }
+
+    #[test]
+    fn the_start_suits_the_easiest_quarter() {
+        let mut all = queries(Origin::Real, PLENTY, 4, 1.0);
+        all.extend(queries(Origin::Real, 2 * PLENTY, 16, 5.0));
+        let curve = Curve::new(all, ROWS, ROWS);
+        let first = |judged| curve.start(1.0, 10, judged).map(|start| start.ef);
+        assert_eq!(first(true), Some(LADDER[4]));
+        // Without a judgement it must suit all.
+        assert_eq!(first(false), Some(LADDER[16]));
+    }
+
+    #[test]
+    fn a_curve_is_stale_when_the_index_is_another() {
+        let curve = mixed();
+        assert!(!curve.is_stale(ROWS, ROWS) && !curve.is_stale(ROWS + ROWS / 5, ROWS));
+        assert!(curve.is_stale(ROWS + ROWS / 5 + 1, ROWS));
+        assert!(curve.is_stale(ROWS, ROWS - ROWS / 5 - 1));
+        assert!(!curve.is_stale(ROWS - 1, ROWS));
+        assert!(curve.is_stale(ROWS - ROWS / 5 - 1, ROWS));
+    }
+}

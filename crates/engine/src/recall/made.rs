@@ -1,0 +1,171 @@
+//! Queries made from the rows, for as long as nobody has asked real ones.
+
+use longbow_index::{Query, SearchStats};
+use longbow_kernels::Kernels;
+
+use super::curve::Origin;
+use crate::column_index::Reached;
+use crate::dice::Dice;
+use crate::error::Result;
+use crate::graph::sample;
+use crate::schema::VectorColumn;
+use crate::vectors::Vectors;
+use crate::view::View;
+
+/// Rows that are looked at.
+const ROWS: u64 = 1_000;
+/// Queries like the rows.
+const ORDINARY: usize = 128;
+/// Queries of each kind that is unlike them.
+const FAR: usize = 48;
+/// Neighbours of a row that one like it is made from.
+const NEAR: usize = 30;
+/// Effort with which they are looked for.
+const EF: usize = 64;
+/// Least and greatest part of the way to the mean that a query is moved.
+const MOVED: (f32, f32) = (0.3, 0.9);
+/// How many times farther from a row than its neighbour queries with noise are.
+const NOISE: f32 = 3.0;
+
+/// Mean, deviation, least and greatest of each element.
+struct Shape {
+    mean: Vec<f32>,
+    deviation: Vec<f32>,
+    least: Vec<f32>,
+    greatest: Vec<f32>,
+}
+
+/// Queries with where they are from; the same for the same rows; none if there are no rows.
+pub(crate) fn made(
+    reached: &Reached,
+    view: &View,
+    column: &VectorColumn,
+) -> Result<Vec<(Origin, Vec<f32>)>> {
+    let rows: Vec<(u64, Vec<f32>)> = sample(view, column, ROWS)?
+        .into_iter()
+        .map(|(row, bytes)| (row, decode(column, &bytes)))
+        .collect();
+    let shape = Shape::of(&rows, column.space.dim);
+    let mut dice = Dice::new(rows.len() as u64);
+    let (mut queries, mut steps) = (Vec::new(), Vec::new());
+    let stride = rows.len().div_ceil(ORDINARY).max(1);
+    for (row, vector) in rows.iter().step_by(stride) {
+        let near = neighbors(*row, vector, reached, (view, column))?;
+        let Some(nearest) = near.first() else {
+            continue;
+        };
+        let step: Vec<f32> = vector.iter().zip(nearest).map(|(a, b)| a - b).collect();
+        steps.push(length(&step));
+        queries.push((Origin::Ordinary, another(&near, &mut dice)));
+    }
+    if steps.is_empty() {
+        return Ok(queries);
+    }
+    let middle = steps.len() / 2;
+    let typical = *steps.select_nth_unstable_by(middle, f32::total_cmp).1;
+    for at in 0..FAR {
+        let row = &rows[at * rows.len() / FAR].1;
+        for far in shape.far(row, typical, &mut dice) {
+            queries.push((Origin::Far, far));
+        }
+    }
+    Ok(queries)
+}
+
+impl Shape {
+    fn of(rows: &[(u64, Vec<f32>)], dim: usize) -> Self {
+        let n = rows.len().max(1) as f32;
+        let mut shape = Shape {
+            mean: vec![0.0; dim],
+            deviation: vec![0.0; dim],
+            least: vec![f32::INFINITY; dim],
+            greatest: vec![f32::NEG_INFINITY; dim],
+        };
+        for (_, row) in rows {
+            for (at, x) in row.iter().enumerate() {
+                shape.mean[at] += x / n;
+                shape.least[at] = shape.least[at].min(*x);
+                shape.greatest[at] = shape.greatest[at].max(*x);
+            }
+        }
+        for (_, row) in rows {
+            for (at, x) in row.iter().enumerate() {
+                shape.deviation[at] += (x - shape.mean[at]).powi(2) / n;
+            }
+        }
+        shape.deviation.iter_mut().for_each(|x| *x = x.sqrt());
+        shape
+    }
+
+    /// One query of each kind that is unlike the rows, from near to far: a row moved towards the mean, one with noise at the
+    /// scale of its neighbours, one with noise at the scale of all rows, noise of the rows' mean and deviation, noise in
+    /// their range.
+    fn far(&self, row: &[f32], typical: f32, dice: &mut Dice) -> [Vec<f32>; 5] {
+        let way = MOVED.0 + (MOVED.1 - MOVED.0) * dice.uniform();
+        let toward = |(x, mean): (&f32, &f32)| x + way * (mean - x);
+        let moved = row.iter().zip(&self.mean).map(toward).collect();
+        let noise: Vec<f32> = row.iter().map(|_| dice.normal()).collect();
+        let scale = NOISE * typical / length(&noise).max(f32::MIN_POSITIVE);
+        let near = row.iter().zip(&noise).map(|(x, z)| x + scale * z).collect();
+        let mut spread = |from: &[f32]| -> Vec<f32> {
+            let with_noise = |(x, d): (&f32, &f32)| x + d * dice.normal();
+            from.iter().zip(&self.deviation).map(with_noise).collect()
+        };
+        let (wide, alike) = (spread(row), spread(&self.mean));
+        let within = |(a, b): (&f32, &f32)| a + (b - a) * dice.uniform();
+        let range = self.least.iter().zip(&self.greatest).map(within).collect();
+        [moved, near, wide, alike, range]
+    }
+}
+
+/// One more vector where these are: normal, with their mean and their covariance (the smoothed bootstrap, of Efron). Rows
+/// themselves would be found too easily, for their edges lead to their neighbours.
+fn another(near: &[Vec<f32>], dice: &mut Dice) -> Vec<f32> {
+    let n = near.len() as f32;
+    let weights: Vec<f32> = near.iter().map(|_| dice.normal() / n.sqrt()).collect();
+    let element = |at: usize| {
+        let mean = near.iter().map(|one| one[at]).sum::<f32>() / n;
+        let parts = near
+            .iter()
+            .zip(&weights)
+            .map(|(one, w)| w * (one[at] - mean));
+        mean + parts.sum::<f32>()
+    };
+    (0..near[0].len()).map(element).collect()
+}
+
+/// The vectors of the rows nearest to a row, as a walk finds them.
+fn neighbors(
+    row: u64,
+    vector: &[f32],
+    reached: &Reached,
+    (view, column): (&View, &VectorColumn),
+) -> Result<Vec<Vec<f32>>> {
+    let visible = |at: u64| at < reached.watermark && at != row && view.is_visible(at);
+    let query = [Query::new(column.space, vector)?];
+    let mut stats = [SearchStats::default()];
+    let at = (view, column);
+    let found = reached
+        .graph
+        .search(&query, (NEAR, EF), &visible, at, &mut stats)?;
+    let mut near = Vec::with_capacity(NEAR);
+    for neighbor in found.iter().flatten() {
+        let Some((batch, at)) = view.locate(neighbor.row) else {
+            continue;
+        };
+        let vectors = Vectors::of(batch, column)?;
+        let bytes = vectors.as_ref().and_then(|vectors| vectors.row(at));
+        near.extend(bytes.map(|bytes| decode(column, bytes)));
+    }
+    Ok(near)
+}
+
+fn decode(column: &VectorColumn, bytes: &[u8]) -> Vec<f32> {
+    let mut values = vec![0.0; column.space.dim];
+    Kernels::get().decode(column.space.scalar, bytes, &mut values);
+    values
+}
+
+fn length(vector: &[f32]) -> f32 {
+    vector.iter().map(|x| x * x).sum::<f32>().sqrt()
+}

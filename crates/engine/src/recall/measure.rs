@@ -1,0 +1,219 @@
+//! Queries of which it is known what walks of each effort find.
+
+use longbow_index::{Neighbor, Query, SearchStats, TopK, flat};
+use longbow_kernels::Metric;
+
+use crate::column_index::Reached;
+use crate::error::Result;
+use crate::schema::VectorColumn;
+use crate::vectors::Vectors;
+use crate::view::View;
+
+/// Efforts that are measured, in steps of the square root of two. Where they are more than a quarter of the rows, a scan
+/// is as fast.
+pub(crate) const LADDER: [usize; 19] = [
+    5, 7, 10, 14, 20, 28, 40, 57, 80, 113, 160, 226, 320, 453, 640, 905, 1280, 1810, 2560,
+];
+/// Numbers of neighbours that recall is measured for; the ones between count as the next larger.
+pub(crate) const CLASSES: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
+/// The largest of them.
+const MOST: usize = CLASSES[CLASSES.len() - 1];
+/// Rows that are compared with all queries before the next ones are read: they stay in the cache.
+const BLOCK: usize = 64;
+
+/// How a walk went: what is seen of it without knowing the truth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Look(pub [f32; 3]);
+
+impl Look {
+    /// Of a walk that made so many comparisons and found these, nearest first.
+    pub fn new(metric: Metric, comparisons: u64, found: &[Neighbor]) -> Self {
+        let (Some(first), Some(last)) = (found.first(), found.last()) else {
+            return Look([0.0; 3]);
+        };
+        let compared = (comparisons.max(1) as f32).ln();
+        let (near, far) = (first.distance, last.distance);
+        if metric == Metric::Dot {
+            // May be negative, so there is no logarithm to take.
+            return Look([compared, far, far - near]);
+        }
+        let far = far.max(f32::MIN_POSITIVE);
+        // A row that is almost the query itself says no more than one that is near.
+        Look([compared, far.ln(), (far / near.max(1e-3 * far)).ln()])
+    }
+}
+
+/// A query with what each effort finds of its neighbours.
+#[derive(Debug, Clone)]
+pub(crate) struct Measured {
+    pub vector: Vec<f32>,
+    /// By class and rung: the share found.
+    recall: [[f32; LADDER.len()]; CLASSES.len()],
+    look: [[Look; LADDER.len()]; CLASSES.len()],
+}
+
+impl Measured {
+    pub fn recall(&self, class: usize, rung: usize) -> f32 {
+        self.recall[class][rung]
+    }
+
+    pub fn look(&self, class: usize, rung: usize) -> Look {
+        self.look[class][rung]
+    }
+
+    /// As if it had missed `times` as much.
+    pub fn missing(mut self, times: f32) -> Self {
+        for recall in self.recall.iter_mut().flatten() {
+            *recall = (1.0 - times * (1.0 - *recall)).max(0.0);
+        }
+        self
+    }
+
+    #[cfg(test)]
+    pub fn of(recall: impl Fn(usize) -> f32, look: Look) -> Self {
+        Measured {
+            vector: Vec::new(),
+            recall: [std::array::from_fn(recall); CLASSES.len()],
+            look: [[look; LADDER.len()]; CLASSES.len()],
+        }
+    }
+}
+
+/// The exact nearest rows of a view for each query.
+pub(crate) fn truth(
+    queries: &[Query],
+    k: usize,
+    view: &View,
+    column: &VectorColumn,
+) -> Result<Vec<Vec<Neighbor>>> {
+    let mut tops: Vec<TopK> = queries.iter().map(|_| TopK::new(k)).collect();
+    let mut stats = SearchStats::default();
+    for part in view.parts(0) {
+        let Some(vectors) = Vectors::of(part.batch, column)? else {
+            continue;
+        };
+        for run in &part.runs {
+            let is_there = |row: u64| {
+                let at = run.start + (row - run.first_row) as usize;
+                view.is_visible(row) && (vectors.is_dense() || vectors.row(at).is_some())
+            };
+            for first in (0..run.len).step_by(BLOCK) {
+                let bytes = vectors.rows(run.start + first, BLOCK.min(run.len - first));
+                let row = run.first_row + first as u64;
+                for (query, top) in queries.iter().zip(&mut tops) {
+                    flat::scan(query, row, bytes, &is_there, top, &mut stats);
+                }
+            }
+        }
+    }
+    Ok(tops.into_iter().map(TopK::into_sorted).collect())
+}
+
+/// The share of the nearest `k` that is in an answer; rows as near as the last of them are as good.
+pub(crate) fn share(
+    truth: &[Neighbor],
+    k: usize,
+    answered: impl Iterator<Item = f32>,
+) -> Option<f32> {
+    let k = k.min(truth.len());
+    let bound = truth.get(k.checked_sub(1)?)?.distance;
+    let hits = answered.filter(|distance| *distance <= bound).count();
+    Some(hits.min(k) as f32 / k as f32)
+}
+
+/// Walks for the query with the efforts of the ladder. Rows from the watermark on are scanned by a search, and so found.
+pub(crate) fn climb(
+    vector: Vec<f32>,
+    query: &Query,
+    truth: &[Neighbor],
+    reached: &Reached,
+    (view, column): (&View, &VectorColumn),
+) -> Result<Measured> {
+    let visible = |row: u64| row < reached.watermark && view.is_visible(row);
+    let tail: Vec<Neighbor> = truth
+        .iter()
+        .filter(|one| one.row >= reached.watermark)
+        .copied()
+        .collect();
+    let blank = [Look([0.0; 3]); LADDER.len()];
+    let mut measured = Measured {
+        vector,
+        recall: [[0.0; LADDER.len()]; CLASSES.len()],
+        look: [blank; CLASSES.len()],
+    };
+    let mut all_found = 0;
+    for (rung, ef) in LADDER.into_iter().enumerate() {
+        if all_found > 1 {
+            // More effort finds no less, and compares more in proportion.
+            let more = (ef as f32 / LADDER[rung - 1] as f32).ln();
+            for class in 0..CLASSES.len() {
+                measured.recall[class][rung] = measured.recall[class][rung - 1];
+                let Look([compared, far, spread]) = measured.look[class][rung - 1];
+                measured.look[class][rung] = Look([compared + more, far, spread]);
+            }
+            continue;
+        }
+        let mut stats = [SearchStats::default()];
+        let query = std::slice::from_ref(query);
+        let found = reached.graph.search(
+            query,
+            (MOST.min(ef), ef),
+            &visible,
+            (view, column),
+            &mut stats,
+        )?;
+        let found = found.into_iter().next().unwrap_or_default();
+        let mut full = ef >= MOST;
+        for (class, k) in CLASSES.into_iter().enumerate().filter(|(_, k)| *k <= ef) {
+            let near = &found[..k.min(found.len())];
+            let answered = near.iter().chain(&tail).map(|one| one.distance);
+            let recall = share(truth, k, answered).unwrap_or(1.0);
+            measured.recall[class][rung] = recall;
+            measured.look[class][rung] =
+                Look::new(column.space.metric, stats[0].distance_computations, near);
+            full &= recall >= 1.0;
+        }
+        all_found += u32::from(full);
+    }
+    Ok(measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(distances: &[f32]) -> Vec<Neighbor> {
+        let one = |(row, distance): (usize, &f32)| Neighbor {
+            row: row as u64,
+            distance: *distance,
+        };
+        distances.iter().enumerate().map(one).collect()
+    }
+
+    #[test]
+    fn rows_as_near_as_the_last_true_neighbour_count_and_others_do_not() {
+        let truth = at(&[1.0, 2.0, 2.0, 3.0]);
+        let share = |k, answered: &[f32]| share(&truth, k, answered.iter().copied());
+        assert_eq!(share(2, &[1.0, 2.0]), Some(1.0));
+        assert_eq!(share(2, &[2.0, 2.0]), Some(1.0));
+        assert_eq!(share(2, &[1.0, 2.5]), Some(0.5));
+        assert_eq!(share(3, &[1.0, 2.0, 2.0, 2.0]), Some(1.0));
+        // There are only four.
+        assert_eq!(share(10, &[1.0, 2.0]), Some(0.5));
+        assert_eq!(share(0, &[]), None);
+        assert_eq!(super::share(&[], 3, [].into_iter()), None);
+    }
+
+    #[test]
+    fn a_look_is_finite_whatever_was_found() {
+        for metric in [Metric::Euclidean, Metric::Cosine, Metric::Dot] {
+            for found in [&[][..], &[0.0], &[0.0, 0.0], &[0.0, 1.0], &[-2.0, -1.0]] {
+                let Look(numbers) = Look::new(metric, 0, &at(found));
+                assert!(
+                    numbers.iter().all(|x| x.is_finite()),
+                    "{metric:?} {found:?}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The background thread that calibrates indexes and measures samples.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use longbow_index::Query;
+
+use super::curve::{Curve, Origin};
+use super::made::made;
+use super::measure::{CLASSES, Measured, climb, share, truth};
+use super::{LEAST_ROWS, Recall};
+use crate::column_index::{ColumnIndex, Reached};
+use crate::dataset::Dataset;
+use crate::error::Result;
+use crate::indexer::stand_back_for_all;
+use crate::schema::VectorColumn;
+use crate::shared::Shared;
+use crate::view::View;
+
+/// Samples of one view that are measured together: a block of rows is read once for all of them.
+const TOGETHER: usize = 8;
+/// Samples until which a gauge is new, and worth more time.
+const NEW: usize = 200;
+/// How many times its share the thread takes for a new gauge, and for calibration.
+const HASTE: f64 = 5.0;
+/// Real queries that are measured anew by a calibration.
+const REAL: usize = 128;
+/// How many times as much as a query made to be like the rows a real one misses. On the three sets of `bench/ann` it is
+/// between 1.2 and 2.2 for k = 10 and efforts of 10 to 40.
+const MADE_MISS: f32 = 2.0;
+/// The part of an index that may be missing, or come in the meantime, when it is measured: a hundredth.
+const GROWN: u64 = 100;
+/// Longest sleep.
+const ROUND: Duration = Duration::from_millis(200);
+
+/// The body of the thread. It takes what processor time nobody else wants, and of one core no more than its share.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let part = shared.options.recall_share;
+    if part <= 0.0 {
+        return;
+    }
+    stand_back_for_all();
+    let mut due = Due {
+        calibration: Instant::now(),
+        samples: Instant::now(),
+    };
+    let mut turn = 0;
+    while !shared.stopping.load(Ordering::Acquire) {
+        let left = due.samples.saturating_duration_since(Instant::now());
+        shared
+            .recall
+            .wait(left.clamp(Duration::from_millis(1), ROUND));
+        turn += 1;
+        round(shared, turn, &mut due, part);
+    }
+}
+
+/// When each kind of work may go on.
+struct Due {
+    calibration: Instant,
+    samples: Instant,
+}
+
+/// Does what is due, beginning with one index or another, so that none waits for a busier one.
+fn round(shared: &Shared, turn: usize, due: &mut Due, part: f64) {
+    let mut all = Vec::new();
+    for dataset in shared.catalog.datasets() {
+        let indexes = dataset.indexes();
+        all.extend(
+            indexes
+                .iter()
+                .map(|index| (Arc::clone(&dataset), Arc::clone(index))),
+        );
+    }
+    let first = turn % all.len().max(1);
+    all.rotate_left(first);
+    let mut idle = true;
+    for (dataset, index) in &all {
+        let began = Instant::now();
+        if began >= due.calibration && is_due(dataset, index) {
+            say(dataset, index, calibrate(shared, dataset, index));
+            due.calibration = rest(began, part * HASTE);
+        }
+        let began = Instant::now();
+        if began < due.samples || shared.stopping.load(Ordering::Acquire) {
+            continue;
+        }
+        let is_new = index.recall.gauge.lock().len() < NEW;
+        let measured = measure_samples(dataset, index);
+        if !matches!(measured, Ok(0)) {
+            idle = false;
+            due.samples = rest(began, if is_new { part * HASTE } else { part });
+        }
+        say(dataset, index, measured.map(drop));
+    }
+    if idle {
+        due.samples = due.samples.max(Instant::now() + ROUND / 4);
+    }
+}
+
+/// When to go on after work since `began`, to take no more than a share of the time.
+fn rest(began: Instant, share: f64) -> Instant {
+    let now = Instant::now();
+    now + (now - began).mul_f64((1.0 / share.min(1.0) - 1.0).max(0.0))
+}
+
+/// The curve stays as it was; nothing depends on it but efforts.
+fn say(dataset: &Dataset, index: &ColumnIndex, done: Result<()>) {
+    if let Err(error) = done {
+        tracing::warn!(dataset = dataset.name, column = index.column, %error, "recall was not measured");
+    }
+}
+
+/// Whether an index is to be calibrated now. One that still grows will be when most of it is there.
+fn is_due(dataset: &Dataset, index: &ColumnIndex) -> bool {
+    let (rows, view) = (index.graph().len() as u64, dataset.view());
+    let grows = index.waiting(view.next_row) > rows / GROWN;
+    let stale = |curve: Arc<Curve>| curve.is_stale(rows, view.live);
+    rows >= LEAST_ROWS && !grows && index.recall.curve().is_none_or(stale)
+}
+
+/// Measures queries, the last real ones and made ones, and makes the curve of them.
+///
+/// # Errors
+/// If a batch cannot be read; the curve stays as it was.
+pub(crate) fn calibrate(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> Result<()> {
+    let _alone = index.recall.measuring.lock();
+    let began = Instant::now();
+    let reached = index.reached();
+    let view = dataset.view();
+    let column = view.schema.vector(&dataset.name, Some(&index.column))?;
+    let rows = reached.graph.len() as u64;
+    let mut queries = made(&reached, &view, column)?;
+    let real = index
+        .recall
+        .curve()
+        .map_or(Vec::new(), |curve| curve.real(REAL));
+    queries.extend(real.into_iter().map(|vector| (Origin::Real, vector)));
+    let mut measured = Vec::with_capacity(queries.len());
+    for piece in queries.chunks(TOGETHER * 4) {
+        if shared.stopping.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
+        let all = measure(
+            vectors,
+            CLASSES[CLASSES.len() - 1],
+            &reached,
+            (&view, column),
+        )?;
+        measured.extend(piece.iter().zip(all).map(|((of, _), (one, _))| {
+            let one = match of {
+                Origin::Ordinary => one.missing(MADE_MISS),
+                _ => one,
+            };
+            (*of, Arc::new(one))
+        }));
+    }
+    tracing::debug!(
+        dataset = dataset.name, column = index.column, rows, queries = measured.len(), took = ?began.elapsed(),
+        "index calibrated"
+    );
+    // Otherwise it is due again as soon as the index has caught up.
+    if !measured.is_empty() && !has_grown(&reached, rows) {
+        let curve = Curve::new(measured, rows, view.live);
+        index.recall.curve.store(Some(Arc::new(curve)));
+    }
+    Ok(())
+}
+
+/// Measures samples that wait, as many as go together; returns how many.
+///
+/// # Errors
+/// If a batch cannot be read.
+pub(crate) fn measure_samples(dataset: &Dataset, index: &ColumnIndex) -> Result<usize> {
+    let _alone = index.recall.measuring.lock();
+    let samples = index.recall.samples.take(TOGETHER);
+    let Some(first) = samples.first() else {
+        return Ok(0);
+    };
+    let column = first
+        .view
+        .schema
+        .vector(&dataset.name, Some(&index.column))?;
+    let most = samples.iter().map(|sample| sample.k).max().unwrap_or(0);
+    let vectors = samples.iter().map(|sample| sample.vector.clone()).collect();
+    let k = most.max(CLASSES[CLASSES.len() - 1]);
+    let all = measure(vectors, k, &first.reached, (&first.view, column))?;
+    let mut gauge = index.recall.gauge.lock();
+    let mut real = Vec::with_capacity(all.len());
+    for (sample, (one, truth)) in samples.iter().zip(all) {
+        if let Some(recall) = share(&truth, sample.k, sample.answered.iter().copied()) {
+            gauge.push(recall);
+            real.push(one);
+        }
+    }
+    drop(gauge);
+    // Walks that miss what left the graph meanwhile say nothing of others.
+    let same = first.reached.died == index.reached().died;
+    if same && !has_grown(&first.reached, first.reached.watermark) {
+        index.recall.learn(real);
+    }
+    Ok(samples.len())
+}
+
+/// Whether the graph holds more than these rows by so much that walks cannot be measured any more on a view of then: rows
+/// that came since are not visible in it, and a walk goes on for each that it meets.
+fn has_grown(reached: &Reached, rows: u64) -> bool {
+    reached.graph.len() as u64 > rows + rows / GROWN
+}
+
+/// What each effort finds for each query, and its true neighbours.
+fn measure(
+    vectors: Vec<Vec<f32>>,
+    k: usize,
+    reached: &Reached,
+    (view, column): (&View, &VectorColumn),
+) -> Result<Vec<(Measured, Vec<longbow_index::Neighbor>)>> {
+    let prepare = |vector: &Vec<f32>| Ok(Query::new(column.space, vector)?);
+    let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
+    let truths = truth(&queries, k, view, column)?;
+    let one = |((vector, query), truth): ((Vec<f32>, &Query), Vec<longbow_index::Neighbor>)| {
+        let measured = climb(vector, query, &truth, reached, (view, column))?;
+        Ok((measured, truth))
+    };
+    vectors
+        .into_iter()
+        .zip(&queries)
+        .zip(truths)
+        .map(one)
+        .collect()
+}
+
+impl Recall {
+    /// Takes real queries into the curve, if there is one.
+    fn learn(&self, real: Vec<Measured>) {
+        if let Some(curve) = self.curve() {
+            self.curve
+                .store(Some(Arc::new(curve.with(real.into_iter()))));
+        }
+    }
+}
