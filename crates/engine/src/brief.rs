@@ -21,6 +21,10 @@ impl Engine {
             return false;
         };
         let view = dataset.view();
+        if view.live <= 2 * request.k as u64 {
+            // A walk that does not find as many is followed by a scan.
+            return false;
+        }
         let Ok(column) = view.schema.vector(&dataset.name, request.column.as_deref()) else {
             return false;
         };

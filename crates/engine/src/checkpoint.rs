@@ -114,6 +114,11 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
     let dir = folder(shared, dataset.number);
     shared.disk.create_dir_all(&dir)?;
     for index in dataset.indexes().iter() {
+        if let Some(saved) = index.unread() {
+            // Later rows are not in it, and will be indexed when it is read.
+            graphs.push(saved);
+            continue;
+        }
         let mut bytes = Vec::new();
         let still = index.hold_still();
         let rows_end = index.watermark();

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use arc_swap::ArcSwap;
 use longbow_index::Visit;
+use longbow_storage::IndexRef;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::Result;
@@ -27,8 +28,10 @@ pub struct ColumnIndex {
     graph: ArcSwap<Graph>,
     watermark: AtomicU64,
     progress: Mutex<Progress>,
-    /// Whether the graph is still to be read from a checkpoint. Changed with `progress` locked.
+    /// Whether the graph is still to be read from a checkpoint.
     loading: AtomicBool,
+    /// The file that it is to be read from.
+    unread: Mutex<Option<IndexRef>>,
     /// Rung when the watermark has moved, or the graph was read.
     moved: Condvar,
     /// Held shared by each running job and exclusively by whoever needs the graph to stand still.
@@ -97,6 +100,7 @@ impl ColumnIndex {
                 ended: BTreeMap::new(),
             }),
             loading: AtomicBool::new(false),
+            unread: Mutex::new(None),
             moved: Condvar::new(),
             pause: RwLock::new(()),
             died: AtomicU64::new(0),
@@ -108,9 +112,14 @@ impl ColumnIndex {
     ///
     /// # Errors
     /// As [`ColumnIndex::new`].
-    pub(crate) fn loading(column: &VectorColumn, options: &GraphOptions) -> Result<Self> {
+    pub(crate) fn loading(
+        column: &VectorColumn,
+        options: &GraphOptions,
+        saved: IndexRef,
+    ) -> Result<Self> {
         Ok(ColumnIndex {
             loading: AtomicBool::new(true),
+            unread: Mutex::new(Some(saved)),
             ..Self::new(column, options, 0)?
         })
     }
@@ -126,9 +135,23 @@ impl ColumnIndex {
 
     /// Lets inserts begin.
     pub(crate) fn end_loading(&self) {
+        *self.unread.lock() = None;
         let _progress = self.progress.lock();
         self.loading.store(false, Ordering::Release);
         self.moved.notify_all();
+    }
+
+    /// The file of a graph that is still to be read: it stands for the index in a checkpoint that is made meanwhile.
+    pub(crate) fn unread(&self) -> Option<IndexRef> {
+        self.unread.lock().clone()
+    }
+
+    /// Rows of a dataset that are to come into the graph, at most: those that are inserted, and those that are read.
+    pub(crate) fn missing(&self, next_row: u64, live: u64) -> u64 {
+        match self.unread() {
+            Some(saved) => next_row.saturating_sub(saved.rows_end) + live.min(saved.rows_end),
+            None => next_row.saturating_sub(self.watermark()),
+        }
     }
 
     /// The graph. Load the watermark first: rows below it are then in the graph that this returns.
@@ -185,7 +208,6 @@ impl ColumnIndex {
     /// Takes the next rows to index, of those below `end`. The guard keeps the graph from being saved or replaced
     /// while the job runs.
     pub fn claim(&self, end: u64) -> Option<(u64, u64, RwLockReadGuard<'_, ()>)> {
-        // Blocks while the graph is saved; jobs of other columns go on in other workers.
         let running = self.run()?;
         let mut progress = self.progress.lock();
         let first = progress.claimed;
@@ -228,14 +250,14 @@ impl ColumnIndex {
         self.pause.try_read()
     }
 
-    /// Waits for running jobs to end and holds back new ones. A graph that is being read is there when this returns.
+    /// Waits for running jobs to end and holds back new ones.
     pub fn hold_still(&self) -> RwLockWriteGuard<'_, ()> {
-        let mut progress = self.progress.lock();
-        while self.loading.load(Ordering::Acquire) {
-            self.moved.wait(&mut progress);
-        }
-        drop(progress);
         self.pause.write()
+    }
+
+    /// As [`ColumnIndex::hold_still`], if no job runs.
+    pub(crate) fn try_hold_still(&self) -> Option<RwLockWriteGuard<'_, ()>> {
+        self.pause.try_write()
     }
 
     /// Replaces the graph by one that holds the same living rows; the caller holds the index still.

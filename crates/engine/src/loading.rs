@@ -17,7 +17,8 @@ use crate::vectors::Vectors;
 use crate::verify::check_graph;
 use crate::view::{Part, View};
 
-/// A graph that is yet to be read. Until it was, or this is dropped, nothing is inserted into its index.
+/// A graph that is yet to be read. Until it was, or could not be, nothing is inserted into its index, and checkpoints name
+/// the file that it is in.
 #[derive(Debug)]
 pub(crate) struct Load {
     pub dataset: String,
@@ -29,18 +30,22 @@ pub(crate) struct Load {
     pub bytes: Bytes,
 }
 
-impl Drop for Load {
+/// Lets inserts begin when it is dropped, also if reading panics.
+struct Ending<'a>(&'a ColumnIndex);
+
+impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.index.end_loading();
+        self.0.end_loading();
     }
 }
 
-/// Reads graphs, one after the other.
+/// Reads graphs, one after the other. Those that are left when the node stops stay in their files.
 pub(crate) fn run(shared: &Shared, loads: Vec<Load>) {
     for load in loads {
         if shared.stopping.load(Ordering::Acquire) {
             return;
         }
+        let ending = Ending(&load.index);
         match load.graph(&shared.options.graphs) {
             Ok(graph) => load.index.loaded(graph, load.saved.rows_end),
             Err(error) => {
@@ -50,7 +55,7 @@ pub(crate) fn run(shared: &Shared, loads: Vec<Load>) {
                 shared.rebuilt_graphs.fetch_add(1, Ordering::Relaxed);
             }
         }
-        drop(load);
+        drop(ending);
         shared.indexers.ring();
     }
 }

@@ -95,7 +95,7 @@ fn promised(dataset: &Dataset, engine: &Engine) -> u64 {
     let of_column = |index: &crate::column_index::ColumnIndex| {
         let mut columns = view.schema.vectors.iter();
         let column = columns.find(|column| column.name == index.column)?;
-        let missing = view.next_row.saturating_sub(index.watermark());
+        let missing = index.missing(view.next_row, view.live);
         let a_row = Graph::bytes_per_row(column, &engine.options().graphs).total();
         Some(missing.saturating_mul(a_row as u64))
     };

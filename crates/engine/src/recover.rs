@@ -244,7 +244,11 @@ fn load_index(
         return Ok((Arc::new(fresh), None));
     };
     let dir = options.path.join("datasets").join(saved.number.to_string());
-    let index = Arc::new(ColumnIndex::loading(column, &options.graphs)?);
+    let index = Arc::new(ColumnIndex::loading(
+        column,
+        &options.graphs,
+        saved_index.clone(),
+    )?);
     let load = Load {
         dataset: saved.name.clone(),
         index: Arc::clone(&index),

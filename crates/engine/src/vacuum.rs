@@ -52,13 +52,18 @@ fn begin(dataset: &Dataset, index: &ColumnIndex, codes: &QuantizedGraph) -> bool
     if since < FEWEST.max(codes.len() as u64 / ROWS_FOR_ONE) {
         return false;
     }
-    let still = index.hold_still();
+    // Jobs are short; there will be a moment without any.
+    let Some(still) = index.try_hold_still() else {
+        return false;
+    };
     // Rows that are inserted later are dead or alive in a later view.
     let watermark = index.watermark();
     let view = dataset.view();
     let retired = codes.retire(&|row| row < watermark && !view.is_visible(row));
+    if retired.is_ok() {
+        index.died.store(died(&view), Ordering::Relaxed);
+    }
     drop(still);
-    index.died.store(died(&view), Ordering::Relaxed);
     match retired {
         Ok(nodes) => {
             tracing::debug!(
@@ -69,6 +74,8 @@ fn begin(dataset: &Dataset, index: &ColumnIndex, codes: &QuantizedGraph) -> bool
             );
             nodes > 0
         }
+        // Another thread was quicker.
+        Err(longbow_index::Error::Busy) => false,
         Err(error) => {
             tracing::error!(dataset = dataset.name, column = index.column, %error, "dead rows stay in the graph");
             false

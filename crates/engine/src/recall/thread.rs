@@ -127,10 +127,9 @@ fn is_due(dataset: &Dataset, index: &ColumnIndex) -> bool {
 pub(crate) fn calibrate(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> Result<()> {
     let _alone = index.recall.measuring.lock();
     let began = Instant::now();
-    let reached = index.reached();
-    let view = dataset.view();
+    let (mut reached, mut view) = (index.reached(), dataset.view());
+    let (rows, live) = (reached.graph.len() as u64, view.live);
     let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-    let rows = reached.graph.len() as u64;
     let mut queries = made(&reached, &view, column)?;
     let real = index
         .recall
@@ -142,6 +141,9 @@ pub(crate) fn calibrate(shared: &Shared, dataset: &Dataset, index: &ColumnIndex)
         if shared.stopping.load(Ordering::Acquire) {
             return Ok(());
         }
+        // Anew for each: dead rows stay in the graph for whom an older view shows them.
+        (reached, view) = (index.reached(), dataset.view());
+        let column = view.schema.vector(&dataset.name, Some(&index.column))?;
         let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
         let all = measure(
             vectors,
@@ -163,7 +165,7 @@ pub(crate) fn calibrate(shared: &Shared, dataset: &Dataset, index: &ColumnIndex)
     );
     // Otherwise it is due again as soon as the index has caught up.
     if !measured.is_empty() && !has_grown(&reached, rows) {
-        let curve = Curve::new(measured, rows, view.live);
+        let curve = Curve::new(measured, rows, live);
         index.recall.curve.store(Some(Arc::new(curve)));
     }
     Ok(())

@@ -206,7 +206,7 @@ impl Blocks {
     /// The node was written, and the write happened before.
     #[inline(always)]
     unsafe fn head(&self, node: u32) -> &Head {
-        // SAFETY: it was written as a `Head`, and only its atomic is written again.
+        // SAFETY: it was written as a `Head`, and only its atomics are written again before nobody reads the node any more.
         unsafe { &*self.at(node, 0).cast::<Head>() }
     }
 
@@ -278,7 +278,7 @@ impl Blocks {
     /// As [`Blocks::head`].
     #[inline(always)]
     pub(super) unsafe fn code(&self, node: u32) -> &[u8] {
-        // SAFETY: the caller vouches for the node; the code is not written again.
+        // SAFETY: the caller vouches for the node; its code is not written again before nobody reads the node any more.
         unsafe { std::slice::from_raw_parts(self.at(node, VECTOR), self.dim) }
     }
 

@@ -3,7 +3,7 @@ use std::sync::atomic::Ordering;
 use crc_fast::{CrcAlgorithm, checksum};
 use longbow_kernels::rabitq::SLOTS;
 
-use super::block::{NONE, Vector8};
+use super::block::{FREE, NONE, Vector8};
 use super::level::Level;
 use super::save::{HEADER, MAGIC, NODE, VERSION};
 use super::{QuantizedGraph, QuantizedParams};
@@ -172,12 +172,17 @@ impl QuantizedGraph {
     ) -> Result<()> {
         let at = reader.at as u64;
         let row = reader.u64()?;
-        if below != u32::MAX && row >= u64::from(below) {
+        let limit = if below == u32::MAX {
+            FREE
+        } else {
+            u64::from(below)
+        };
+        if row >= limit {
             return Err(Error::Inconsistent {
                 at,
-                field: "node of the level below",
+                field: "row, or node of the level below",
                 got: row,
-                limit: u64::from(below),
+                limit,
             });
         }
         let twin_at = reader.at as u64;

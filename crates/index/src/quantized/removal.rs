@@ -60,22 +60,28 @@ enum Stage {
     Visited,
 }
 
+impl Removal {
+    /// Whether chains of twins were led past the nodes that leave.
+    pub(super) fn has_passed_twins(&self) -> bool {
+        !matches!(self.stage, Stage::Visible)
+    }
+}
+
 const LEAVES: u8 = 1;
 const AROUND: u8 = 2;
 /// Hangs behind another in a chain of twins.
 const FOLLOWS: u8 = 4;
 
 impl QuantizedGraph {
-    /// Begins to remove the rows for which `dead` holds, and returns how many nodes will leave: 0 if a removal is under
-    /// way. [`QuantizedGraph::remove`] does the work. `dead` must say of a row what it will say ever after, and so must
+    /// Begins to remove the rows for which `dead` holds, and returns how many nodes will leave. [`QuantizedGraph::remove`] does the work. `dead` must say of a row what it will say ever after, and so must
     /// searches that enter from now on; those that entered before see the rows until they end.
     ///
     /// # Errors
-    /// [`Error::Busy`] if an insert runs.
+    /// [`Error::Busy`] if an insert runs, or a removal is under way.
     pub fn retire(&self, dead: &dyn Fn(u64) -> bool) -> Result<usize> {
         let mut removal = self.removal.lock();
         if removal.is_some() {
-            return Ok(0);
+            return Err(Error::Busy);
         }
         let _still = self.still.try_write().ok_or(Error::Busy)?;
         let mut levels: Vec<Leaving> = Vec::with_capacity(self.levels.len());

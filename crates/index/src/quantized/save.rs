@@ -33,6 +33,7 @@ use super::QuantizedGraph;
 use super::block::{FREE, NONE};
 use super::encode::Encoder;
 use super::level::Level;
+use super::removal::Removal;
 use crate::checkpoint::{Saved, Sink};
 use crate::error::{Error, Result};
 
@@ -52,7 +53,10 @@ impl QuantizedGraph {
     /// # Errors
     /// If an insert runs, or the writer fails.
     pub fn save(&self, out: &mut dyn Write) -> Result<Saved> {
+        let removal = self.removal.lock();
         let _still = self.still.try_write().ok_or(Error::Busy)?;
+        // Two nodes may have the same next twin then: one that stays, and one that leaves, which nothing leads to.
+        let passed = removal.as_ref().is_some_and(Removal::has_passed_twins);
         // SAFETY: no insert runs, so all nodes that were claimed are written.
         let numbers: Vec<Vec<u32>> = unsafe { self.levels.iter().map(|l| numbered(l)).collect() };
         let rows = taken(&numbers[0]);
@@ -82,7 +86,8 @@ impl QuantizedGraph {
                         _ => u64::from(numbers[height - 1][row as usize]),
                     };
                     sink.put(&row.to_le_bytes())?;
-                    put_node(level, node, number, &mut sink)?;
+                    let alone = passed && level.blocks.is_leaving(node);
+                    put_node(level, node, number, alone, &mut sink)?;
                 }
             }
         }
@@ -112,7 +117,7 @@ fn taken(numbers: &[u32]) -> u32 {
     numbers.iter().filter(|number| **number != NONE).count() as u32
 }
 
-/// Writes all of a node but its row.
+/// Writes all of a node but its row; without its next twin if it is to be `alone`.
 ///
 /// # Safety
 /// All nodes were written, and `node` is one of them.
@@ -120,12 +125,14 @@ unsafe fn put_node(
     level: &Level,
     node: u32,
     number: impl Fn(u32) -> Option<u32>,
+    alone: bool,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
     let numbered = |node: u32| number(node).unwrap_or(NONE).to_le_bytes();
     // SAFETY: the caller vouches for the node.
     unsafe {
-        sink.put(&numbered(level.blocks.twin(node)))?;
+        let twin = if alone { NONE } else { level.blocks.twin(node) };
+        sink.put(&numbered(twin))?;
         let apart = level.blocks.apart(node).load(Ordering::Relaxed);
         sink.put(&apart.to_le_bytes())?;
         sink.put(&level.blocks.vector(node).scale.to_le_bytes())?;
