@@ -113,9 +113,10 @@ fn main() -> Outcome<()> {
     server::copy(&ours, &theirs)?;
     let engine = Engine::open_folder(Options::new(&ours))?;
     let dataset = engine.dataset(data::DATASET)?;
-    let (rows, waiting) = (dataset.view().live, dataset.unindexed());
-    if rows != asked.rows || waiting > 0 {
-        return Err(format!("{ours:?} has {rows} rows, {waiting} not in the index").into());
+    let rows = dataset.view().live;
+    let indexed = dataset.wait_for_index(Duration::from_secs(600));
+    if rows != asked.rows || !indexed {
+        return Err(format!("{ours:?} has {rows} rows, all in the index: {indexed}").into());
     }
     let quantization = dataset.indexes()[0].graph().quantization().name();
     let server = Server::start(&asked.binary, &theirs)?;
