@@ -40,10 +40,10 @@ def test_sums_are_added_and_means_are_weighted_by_the_queries() -> None:
 
 
 def test_a_message_without_a_walk_has_no_part_in_the_mean_of_them() -> None:
-    info = told((30, {"ef": 100}), (60, {}))
+    info = told((30, {"returned": 1, "ef": 100}), (60, {"returned": 1}))
     assert info.more["ef"] == 100
 
 
 def test_what_is_expected_of_some_queries_is_not_told_of_all() -> None:
-    info = told((30, {"recall_expected": 0.9}), (60, {}))
+    info = told((30, {"returned": 1, "recall_expected": 0.9}), (60, {"returned": 1}))
     assert "recall_expected" not in info.more
