@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Callable, Protocol
+from typing import Any, Callable, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from .answers import AnswerStream
 from .results import DatasetInfo, InsertResult
 from .stream import BatchStream
+
+
+class Asked(NamedTuple):
+    """What a search for arrays asks for, beside its vectors."""
+
+    k: int
+    ef: int | None
+    exact: bool | None
+    column: str | None
 
 
 class Backend(Protocol):
@@ -21,15 +30,7 @@ class Backend(Protocol):
     def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
         """Nearest neighbours of one vector or several, or of a text."""
 
-    def nearest(
-        self,
-        dataset: str,
-        vectors: Any,
-        k: int,
-        ef: int | None,
-        exact: bool | None,
-        column: str | None,
-    ) -> tuple[Any, Any]:
+    def nearest(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
         """Ids and distances as numpy arrays, k places to a query."""
 
     def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> AnswerStream:

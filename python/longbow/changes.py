@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from .closing import Closing
+from .closing import Closing, close_at_exit
 from .errors import translate, translated
 from .session import Session, decode, encode
 
@@ -65,7 +65,11 @@ class ChangeStream(Closing):
         self._read: SimpleQueue[Any] = SimpleQueue()
         self._waiting = False
         work = (self._reader, self._wanted, self._read)
-        threading.Thread(target=_read, args=work, name="longbow-changes", daemon=True).start()
+        self._thread = threading.Thread(
+            target=_read, args=work, name="longbow-changes", daemon=True
+        )
+        self._thread.start()
+        close_at_exit(self)
 
     def __iter__(self) -> Iterator[Change]:
         return self
@@ -94,6 +98,9 @@ class ChangeStream(Closing):
     def _end(self) -> None:
         self._done = True
         self._wanted.put(False)
+        # The garbage collector may be at work in the very thread.
+        if self._thread is not threading.current_thread():
+            self._thread.join()
         try:
             self._writer.close()
         except pa.ArrowException:
@@ -106,7 +113,7 @@ class ChangeStream(Closing):
             self._end()
 
     def __del__(self) -> None:
-        if hasattr(self, "_wanted"):
+        if hasattr(self, "_thread"):
             self.close()
 
 

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from .admin import Admin
-from .closing import Closing
+from .closing import Closing, close_at_exit
 from .errors import Unavailable
 from .local import Local
 from .reads import Reads
@@ -33,6 +33,7 @@ class Database(Writes, Reads, Admin, Closing):
         self._path = path
         self._engine = Engine(path, settings)
         self._backend = Local(self._engine)
+        close_at_exit(self)
 
     def close(self) -> None:
         """Writes and syncs what is left, the indexes too, and lets go of the folder.

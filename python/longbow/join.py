@@ -11,6 +11,7 @@ import pyarrow.flight as flight
 
 from . import vectors
 from .answers import AnswerStream
+from .closing import PATIENCE, close_at_exit
 from .errors import InvalidArgument, translated
 from .session import Session
 
@@ -63,6 +64,7 @@ class Join(AnswerStream):
         super().__init__(reader)
         self._thread = threading.Thread(target=self._write, name="longbow-join", daemon=True)
         self._thread.start()
+        close_at_exit(self)
 
     def _write(self) -> None:
         begun = False
@@ -96,6 +98,10 @@ class Join(AnswerStream):
         except pa.ArrowException as error:
             return error
         return None
+
+    def _close_at_exit(self) -> None:
+        super().close()
+        self._thread.join(PATIENCE)
 
     def close(self) -> None:
         """Cancels the exchange, unless it is over."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from . import vectors
 from .answers import AnswerStream
+from .backend import Asked
 from .errors import Internal, InvalidArgument
 from .join import BATCH_QUERIES
 from .requests import without_none
@@ -43,20 +44,13 @@ class Local:
         queries = None if vector is None else vectors.floats(vector)
         return pa.Table.from_batches([self.engine.search(search, queries, None)])
 
-    def nearest(
-        self,
-        dataset: str,
-        given: Any,
-        k: int,
-        ef: int | None,
-        exact: bool | None,
-        column: str | None,
-    ) -> tuple[Any, Any]:
+    def nearest(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
         numpy = self._numpy
         if type(given) is numpy.array and given.dtype == numpy.float32 and given.ndim:
             queries = given
         else:
             queries = vectors.floats(given)
+        k, ef, exact, column = asked
         told, kind, distances = self.engine.nearest(dataset, queries, (k, ef, bool(exact), column))
         ids = numpy.ids(told, kind)
         distances = numpy.read(distances, numpy.float32)

@@ -15,12 +15,13 @@ from typing import Any, Callable
 import pyarrow as pa
 import pyarrow.flight as flight
 
+from .closing import PATIENCE, Closing, close_at_exit
 from .errors import Internal, InvalidArgument, translate
 from .results import InsertResult
 from .session import Session, decode
 
 
-class Acknowledgements:
+class Acknowledgements(Closing):
     """Reads PutResults until the server ends, and adds them up."""
 
     def __init__(self, reader: flight.FlightMetadataReader) -> None:
@@ -34,6 +35,7 @@ class Acknowledgements:
         self.searchable = True
         self.last: dict[str, Any] = {}
         self._thread.start()
+        close_at_exit(self)
 
     def _read(self) -> None:
         try:
@@ -52,6 +54,10 @@ class Acknowledgements:
         self.durable = self.durable and bool(told.get("durable"))
         self.searchable = self.searchable and bool(told.get("searchable"))
         self.last = told
+
+    def close(self) -> None:
+        """Waits a while: an interrupt may have kept the put from doing so."""
+        self._thread.join(PATIENCE)
 
     def wait(self) -> None:
         """Until the server has ended its side."""

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from .answers import AnswerStream
-from .backend import Backend
+from .backend import Asked, Backend
 from .errors import InvalidArgument, NotFound
 from .requests import Filters, filter_list, plain, without_none
 from .stream import BatchStream
@@ -124,7 +124,7 @@ class Reads:
             >>> ids.tolist(), distances.shape
             (['b1', 'b2'], (2,))
         """
-        return self._backend.nearest(dataset, vectors, k, ef, exact, column)
+        return self._backend.nearest(dataset, vectors, Asked(k, ef, exact, column))
 
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:
         """The ``k`` rows nearest to a row of the dataset, that row among them.

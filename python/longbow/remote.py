@@ -10,6 +10,7 @@ import pyarrow.flight as flight
 
 from . import arrays, vectors
 from .answers import AnswerStream
+from .backend import Asked
 from .errors import translated
 from .join import Join, query_batches
 from .put import put
@@ -38,24 +39,16 @@ class Remote:
     def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
         return AnswerStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
 
-    def nearest(
-        self,
-        dataset: str,
-        given: Any,
-        k: int,
-        ef: int | None,
-        exact: bool | None,
-        column: str | None,
-    ) -> tuple[Any, Any]:
-        options = {"k": k, "ef": ef, "exact": exact, "column": column}
+    def nearest(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
+        options = asked._asdict()
         if not vectors.is_many(given):
             return arrays.columns(self.search(dataset, given, options))
         queries = vectors.matrix(given)
-        if exact is None and column is None:
-            found = self.join(dataset, queries, k, ef).read_all()
+        if asked.exact is None and asked.column is None:
+            found = self.join(dataset, queries, asked.k, asked.ef).read_all()
         else:
             found = self.search(dataset, queries, options)
-        return arrays.places(found, len(queries), k)
+        return arrays.places(found, len(queries), asked.k)
 
     def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> AnswerStream:
         return Join(self._session, query_batches(dataset, vectors, k, ef))

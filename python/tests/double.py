@@ -6,6 +6,7 @@ of every kind; this one can.
 
 from __future__ import annotations
 
+import atexit
 import json
 import threading
 
@@ -36,7 +37,10 @@ class Double(flight.FlightServerBase):
 
     def __exit__(self, *_: object) -> None:
         # Shutting down waits for calls in flight; nobody has to wait for it.
-        threading.Thread(target=self.shutdown, daemon=True).start()
+        thread = threading.Thread(target=self.shutdown, daemon=True)
+        thread.start()
+        # But the interpreter's end, which must not find it in pyarrow.
+        atexit.register(thread.join, 5)
 
     def do_put(self, context, descriptor, reader, writer) -> None:
         for number, chunk in enumerate(reader, 1):

@@ -64,20 +64,29 @@ def by_exchange(server: Server):
             writer.write_batch(batch.slice(0, min(MESSAGE, QUERIES - start)))
         writer.done_writing()
 
-    threading.Thread(target=write, daemon=True).start()
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+
+    def end() -> None:
+        # No thread is left in pyarrow, also where the test fails.
+        reader.cancel()
+        thread.join()
+
     # A writer that is dropped reads what is left, and forgets it.
-    return reader, writer
+    return reader, writer, end
 
 
 def by_get(server: Server):
     vectors = RANDOM.normal(size=(QUERIES, 4)).round(3).tolist()
     ticket = f'{{"search":{{"dataset":"points","k":{K},"vectors":{vectors}}}}}'
-    return flight.connect(f"grpc+tcp://{server.data}").do_get(flight.Ticket(ticket.encode())), None
+    reader = flight.connect(f"grpc+tcp://{server.data}").do_get(flight.Ticket(ticket.encode()))
+    return reader, None, reader.cancel
 
 
 @pytest.mark.parametrize("ask", [by_exchange, by_get])
-def test_what_is_not_read_is_not_searched_for(alone, ask) -> None:
-    reader, _writer = ask(alone)
+def test_what_is_not_read_is_not_searched_for(alone, ask, request) -> None:
+    reader, _writer, end = ask(alone)
+    request.addfinalizer(end)
     # Some messages wait here, some there, some are on their way: a small share of all.
     assert settled(alone) <= 40 * MESSAGE * K < QUERIES * K // 4
     rows, last = 0, -1

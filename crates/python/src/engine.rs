@@ -1,7 +1,7 @@
 //! The engine as an object of Python.
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_pyarrow::PyArrowType;
@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::errors::{invalid, of, raised};
+use crate::held::{Calls, Held};
 use crate::nearest::{Nearest, Table};
 use crate::put::Put;
 use crate::queries::Queries;
@@ -30,7 +31,7 @@ type Info = (String, PyArrowType<Schema>, u64, u64);
 #[derive(Debug)]
 pub struct Engine {
     /// None once it is closed.
-    inner: RwLock<Option<Inner>>,
+    inner: Held<Inner>,
     /// Whether it is on a folder, rather than in memory.
     kept: bool,
     /// The last entry of the log when it was opened, if a checkpoint then would have told nothing new.
@@ -38,22 +39,31 @@ pub struct Engine {
 }
 
 impl Engine {
-    fn inner(&self) -> PyResult<Inner> {
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        inner.clone().ok_or_else(|| {
-            let text = "the database was closed; open it again";
-            raised(Refusal::new(Class::FailedPrecondition, "closed", text))
-        })
-    }
-
     /// Lets go of Python's lock for as long as the engine works.
     fn working<T: Send>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&Inner) -> longbow_query::Result<T> + Send,
     ) -> PyResult<T> {
-        let inner = self.inner()?;
-        py.detach(|| work(&inner)).map_err(raised)
+        let worked = self.inner.call(py, |slot| {
+            // The lock is for the look alone: calls work side by side, and are not in the way of a close.
+            let inner = slot.lock().clone();
+            work(&inner.ok_or_else(closed)?)
+        })?;
+        worked.map_err(raised)
+    }
+
+    /// As [`Engine::close`], of an engine that nobody else can ask any more.
+    fn end(&self, inner: &Inner) -> longbow_engine::Result<()> {
+        let moved = self.saved != Some(inner.log_indices().0);
+        let new = self.kept && (moved || inner.rebuilt_graphs() > 0);
+        let saved = if new {
+            inner.checkpoint().map(|_| ())
+        } else {
+            Ok(())
+        };
+        // Also where that failed: the log has all that was acknowledged.
+        inner.close().and(saved)
     }
 }
 
@@ -70,30 +80,24 @@ impl Engine {
         let inner = py.detach(|| Inner::open(disk, options)).map_err(of)?;
         Ok(Engine {
             saved: (inner.recovered().replayed == 0).then(|| inner.log_indices().0),
-            inner: RwLock::new(Some(inner)),
+            inner: Held::new(inner, &Arc::new(Calls::default())),
             kept: path.is_some(),
         })
     }
 
     /// Makes a checkpoint if there is something new, so that the next one to open the folder need not build the
-    /// indexes anew; then ends the engine's threads once everything is written and synced. Harmless to call twice.
+    /// indexes anew; then ends the engine's threads once everything is written and synced, and waits for the calls of
+    /// other threads, which are refused or done by then. Harmless to call twice, and in a fork of the process.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| {
-            let mut slot = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-            let Some(inner) = slot.take() else {
-                return Ok(());
-            };
-            let moved = self.saved != Some(inner.log_indices().0);
-            let new = self.kept && (moved || inner.rebuilt_graphs() > 0);
-            let saved = if new {
-                inner.checkpoint().map(|_| ())
-            } else {
-                Ok(())
-            };
-            // Also where that failed: the log has all that was acknowledged.
-            inner.close().and(saved)
-        })
-        .map_err(of)
+        if self.inner.is_forked() {
+            return Ok(());
+        }
+        let ended = self.inner.call(py, |slot| {
+            let taken = slot.lock().take();
+            taken.map_or(Ok(()), |inner| self.end(&inner))
+        })?;
+        self.inner.calls().wait(py);
+        ended.map_err(of)
     }
 
     /// An action by name: JSON in, JSON out; nothing comes out of a deletion.
@@ -149,7 +153,7 @@ impl Engine {
         request.first_query = many.map(|_| 0);
         let found = self.working(py, |inner| {
             let reply = inner.search(dataset, &request)?.batch;
-            Ok(Table::new(&reply, request.k, many).map_err(longbow_engine::Error::from)?)
+            Table::new(&reply, request.k, many, inner.options().memory_limit)
         })?;
         found.into_python(py)
     }
@@ -157,7 +161,10 @@ impl Engine {
     /// The rows that a ticket, as clients write it, asks for.
     fn scan(&self, py: Python<'_>, ticket: &[u8]) -> PyResult<Rows> {
         self.working(py, |inner| match Ticket::parse(ticket)? {
-            Ticket::Scan { dataset, request } => Ok(Rows::new(inner.scan(&dataset, &request)?)),
+            Ticket::Scan { dataset, request } => Ok(Rows::new(
+                inner.scan(&dataset, &request)?,
+                self.inner.calls(),
+            )),
             Ticket::Search { .. } => Err(longbow_query::invalid(
                 "bad_ticket",
                 "the ticket is of a search; expected one of rows",
@@ -180,22 +187,35 @@ impl Engine {
         let schema: SchemaRef = Arc::new(schema.0);
         let kept = self.kept;
         self.working(py, |inner| {
-            Ok(Put::begin(inner, dataset, &schema, until_durable, kept)?)
+            let calls = self.inner.calls();
+            Ok(Put::begin(
+                inner,
+                calls,
+                dataset,
+                &schema,
+                until_durable,
+                kept,
+            )?)
         })
     }
 
     /// Every dataset.
-    fn datasets(&self) -> PyResult<Vec<Info>> {
-        let inner = self.inner()?;
-        let datasets = inner.catalog().datasets();
-        Ok(datasets.iter().map(|dataset| info(dataset)).collect())
+    fn datasets(&self, py: Python<'_>) -> PyResult<Vec<Info>> {
+        self.working(py, |inner| {
+            let datasets = inner.catalog().datasets();
+            Ok(datasets.iter().map(|dataset| info(dataset)).collect())
+        })
     }
 
     /// One dataset.
-    fn dataset(&self, name: &str) -> PyResult<Info> {
-        let inner = self.inner()?;
-        Ok(info(inner.dataset(name).map_err(of)?.as_ref()))
+    fn dataset(&self, py: Python<'_>, name: &str) -> PyResult<Info> {
+        self.working(py, |inner| Ok(info(inner.dataset(name)?.as_ref())))
     }
+}
+
+fn closed() -> Refusal {
+    let text = "the database was closed; open it again";
+    Refusal::new(Class::FailedPrecondition, "closed", text)
 }
 
 /// The request of a lean search, still without its queries.

@@ -8,7 +8,8 @@
 //! - Not a server: nothing listens, and nobody else can use the data folder meanwhile.
 //!
 //! # Invariants
-//! - Python's lock is let go of wherever the engine works or waits.
+//! - Python's lock is let go of wherever the engine works, waits or ends; no lock is waited for with it.
+//! - A fork of the process uses nothing that was opened before, and ends nothing of it.
 //! - Every error is one of the Python client's exceptions, with the engine's stable code.
 //! - What a caller hands in is checked before it reaches the log: nothing is written that could not be read again.
 //! - It forbids itself `unsafe`; the C data interface is the arrow-pyarrow crate's.
@@ -27,6 +28,7 @@
 
 mod engine;
 mod errors;
+mod held;
 mod nearest;
 mod put;
 mod queries;

@@ -5,6 +5,8 @@ use arrow_array::types::{Float32Type, Int32Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType};
+use longbow_engine::{Class, Error};
+use longbow_query::Refusal;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyList};
 
@@ -31,18 +33,25 @@ impl Table {
     /// the id -1 (the greatest one of an unsigned type, none of text) at an infinite distance.
     ///
     /// # Errors
-    /// If the reply lacks a column that every reply has.
-    pub fn new(reply: &RecordBatch, k: usize, queries: Option<usize>) -> Result<Table, ArrowError> {
+    /// If the reply lacks a column that every reply has, or its places take more than `limit` bytes.
+    pub fn new(
+        reply: &RecordBatch,
+        k: usize,
+        queries: Option<usize>,
+        limit: u64,
+    ) -> longbow_query::Result<Table> {
         let ids = reply.column_by_name("id").ok_or_else(|| lacks("id"))?;
         let distances = reply.column_by_name("distance");
         let distances = distances.and_then(|column| column.as_primitive_opt::<Float32Type>());
         let distances = distances.ok_or_else(|| lacks("distance"))?.values();
         let places = match queries {
-            Some(queries) if queries * k != reply.num_rows() => Some(places(reply, k, queries)?),
+            Some(queries) if queries.checked_mul(k) != Some(reply.num_rows()) => {
+                Some(places(reply, k, queries, limit)?)
+            }
             _ => None,
         };
         Ok(Table {
-            ids: Ids::new(ids, places.as_deref())?,
+            ids: Ids::new(ids, places.as_deref()).map_err(Error::from)?,
             distances: spread(distances, places.as_deref(), f32::INFINITY),
         })
     }
@@ -53,11 +62,11 @@ impl Table {
     /// If Python has no memory.
     pub fn into_python(self, py: Python<'_>) -> PyResult<Nearest<'_>> {
         let (ids, kind) = match self.ids {
-            Ids::Signed(ids) => (bytes(py, &ids, i64::to_ne_bytes).into_any(), "int64"),
-            Ids::Unsigned(ids) => (bytes(py, &ids, u64::to_ne_bytes).into_any(), "uint64"),
+            Ids::Signed(ids) => (bytes(py, &ids, i64::to_ne_bytes)?.into_any(), "int64"),
+            Ids::Unsigned(ids) => (bytes(py, &ids, u64::to_ne_bytes)?.into_any(), "uint64"),
             Ids::Text(ids) => (PyList::new(py, ids)?.into_any(), "text"),
         };
-        Ok((ids, kind, bytes(py, &self.distances, f32::to_ne_bytes)))
+        Ok((ids, kind, bytes(py, &self.distances, f32::to_ne_bytes)?))
     }
 }
 
@@ -83,12 +92,32 @@ impl Ids {
     }
 }
 
-/// For each place the row that stands there.
-fn places(reply: &RecordBatch, k: usize, queries: usize) -> Result<Vec<Option<usize>>, ArrowError> {
+/// Bytes of a place on its way: its row, its id and its distance, and both again as Python's.
+const PLACE_BYTES: usize = 48;
+
+/// For each place the row that stands there. There may be many more places than rows: what they take is asked for first.
+fn places(
+    reply: &RecordBatch,
+    k: usize,
+    queries: usize,
+    limit: u64,
+) -> longbow_query::Result<Vec<Option<usize>>> {
     let numbers = reply.column_by_name("query_index");
     let numbers = numbers.and_then(|column| column.as_primitive_opt::<Int32Type>());
     let numbers = numbers.ok_or_else(|| lacks("query_index"))?.values();
-    let mut places = vec![None; queries * k];
+    let bytes = queries.saturating_mul(k).saturating_mul(PLACE_BYTES);
+    let mut places = Vec::new();
+    if bytes as u64 > limit || places.try_reserve_exact(queries * k).is_err() {
+        let text = format!(
+            "{k} places for each of {queries} queries take {bytes} bytes, and memory_limit is {limit}; ask for fewer"
+        );
+        return Err(Refusal::new(
+            Class::ResourceExhausted,
+            "memory_limit",
+            &text,
+        ));
+    }
+    places.resize(queries * k, None);
     let mut taken = vec![0; queries];
     for (row, query) in numbers.iter().enumerate() {
         let query = usize::try_from(*query).unwrap_or(usize::MAX);
@@ -109,11 +138,15 @@ fn bytes<'py, T: Copy, const N: usize>(
     py: Python<'py>,
     values: &[T],
     of: impl Fn(T) -> [u8; N],
-) -> Bound<'py, PyByteArray> {
-    let bytes: Vec<u8> = values.iter().flat_map(|value| of(*value)).collect();
-    PyByteArray::new(py, &bytes)
+) -> PyResult<Bound<'py, PyByteArray>> {
+    PyByteArray::new_with(py, values.len() * N, |bytes| {
+        for (place, value) in bytes.chunks_exact_mut(N).zip(values) {
+            place.copy_from_slice(&of(*value));
+        }
+        Ok(())
+    })
 }
 
-fn lacks(column: &str) -> ArrowError {
-    ArrowError::SchemaError(format!("a reply without the column '{column}'"))
+fn lacks(column: &str) -> Error {
+    ArrowError::SchemaError(format!("a reply without the column '{column}'")).into()
 }

@@ -1,15 +1,17 @@
 //! An insert: batches in, acknowledgements counted.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::{DataType, SchemaRef};
 use longbow_engine::{Engine, Error, Pending, PutSession};
+use longbow_query::{Refusal, invalid};
 use pyo3::prelude::*;
 
-use crate::errors::{invalid, of};
+use crate::errors::raised;
+use crate::held::{Calls, Held};
 
 /// Bytes that may wait for the log before the caller waits for it.
 const IN_FLIGHT_BYTES: usize = 64 << 20;
@@ -17,7 +19,7 @@ const IN_FLIGHT_BYTES: usize = 64 << 20;
 /// One stream of batches into one dataset.
 #[pyclass(frozen, module = "longbow._engine")]
 #[derive(Debug)]
-pub struct Put(Mutex<State>);
+pub struct Put(Held<State>);
 
 #[derive(Debug)]
 struct State {
@@ -47,6 +49,7 @@ impl Put {
     /// If the dataset's name or the schema is not acceptable.
     pub fn begin(
         engine: &Engine,
+        calls: &Arc<Calls>,
         dataset: &str,
         schema: &SchemaRef,
         until_durable: bool,
@@ -54,7 +57,7 @@ impl Put {
     ) -> Result<Put, Error> {
         engine.check_writable()?;
         let session = engine.put(dataset, schema)?.until_durable(until_durable);
-        Ok(Put(Mutex::new(State {
+        let state = State {
             engine: engine.clone(),
             session: Some(session),
             waiting: VecDeque::new(),
@@ -67,19 +70,20 @@ impl Put {
                 slow_downs: 0,
             },
             kept,
-        })))
+        };
+        Ok(Put(Held::new(state, calls)))
     }
 
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut State) -> Result<T, Error> + Send,
+        work: impl FnOnce(&mut State) -> longbow_query::Result<T> + Send,
     ) -> PyResult<T> {
-        let worked = py.detach(|| {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            work(&mut state)
-        });
-        worked.map_err(of)
+        let worked = self.0.call(py, |slot| match slot.lock().as_mut() {
+            Some(state) => work(state),
+            None => Err(ended().into()),
+        })?;
+        worked.map_err(raised)
     }
 }
 
@@ -88,15 +92,16 @@ impl Put {
     /// Hands a batch to the log, and waits if too much of the stream waits there already.
     fn write(&self, py: Python<'_>, batch: PyArrowType<RecordBatch>) -> PyResult<()> {
         let PyArrowType(batch) = batch;
-        py.detach(|| check(&batch))
-            .map_err(|error| invalid("bad_batch", &error.to_string()))?;
-        self.with(py, |state| state.write(&batch))
+        self.with(py, move |state| {
+            check(&batch).map_err(|error| invalid("bad_batch", &error.to_string()))?;
+            Ok(state.write(&batch)?)
+        })
     }
 
     /// Waits until all is acknowledged, and ends the stream: rows, batches, the offset of the last one, whether all are
     /// durable, and how often less speed was asked for.
     fn finish(&self, py: Python<'_>) -> PyResult<(u64, u64, Option<u64>, bool, u64)> {
-        let told = self.with(py, State::finish)?;
+        let told = self.with(py, |state| state.finish().map_err(Refusal::from))?;
         Ok((
             told.rows,
             told.batches,
@@ -110,7 +115,7 @@ impl Put {
     fn abandon(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |state| {
             state.session = None;
-            state.settle(0)
+            Ok(state.settle(0)?)
         })
     }
 }
@@ -118,7 +123,6 @@ impl Put {
 impl State {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Error> {
         self.engine.check_writable()?;
-        let ended = || Error::Stopped("the stream has ended".into());
         let session = self.session.as_mut().ok_or_else(ended)?;
         let bytes = batch.get_array_memory_size();
         self.waiting
@@ -151,6 +155,10 @@ impl State {
         }
         Ok(())
     }
+}
+
+fn ended() -> Error {
+    Error::Stopped("the stream has ended".into())
 }
 
 /// Checks what the C data interface takes on trust: offsets, and that text is UTF-8. Numbers need no look.

@@ -1,20 +1,24 @@
 //! The rows of a dataset, batch by batch.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_pyarrow::PyArrowType;
-use arrow_schema::Schema;
+use arrow_schema::{Schema, SchemaRef};
 use longbow_engine::{Batch, Error, Piece, Scan};
 use pyo3::prelude::*;
 
 use crate::errors::of;
+use crate::held::{Calls, Held};
 
 /// A running scan of one moment of a dataset.
 #[pyclass(frozen, module = "longbow._engine")]
 #[derive(Debug)]
-pub struct Rows(Mutex<State>);
+pub struct Rows {
+    schema: SchemaRef,
+    state: Held<State>,
+}
 
 #[derive(Debug)]
 struct State {
@@ -25,11 +29,13 @@ struct State {
 
 impl Rows {
     /// The rows that a scan gives.
-    pub fn new(scan: Scan) -> Rows {
-        Rows(Mutex::new(State {
-            scan,
-            ready: VecDeque::new(),
-        }))
+    pub fn new(scan: Scan, calls: &Arc<Calls>) -> Rows {
+        let schema = Arc::clone(scan.schema());
+        let ready = VecDeque::new();
+        Rows {
+            schema,
+            state: Held::new(State { scan, ready }, calls),
+        }
     }
 }
 
@@ -38,16 +44,15 @@ impl Rows {
     /// The Arrow schema of every batch.
     #[getter]
     fn schema(&self) -> PyArrowType<Schema> {
-        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        PyArrowType(state.scan.schema().as_ref().clone())
+        PyArrowType(self.schema.as_ref().clone())
     }
 
     /// The next record batch, or None at the end. Where no row of it died its buffers are those of the dataset.
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
-        let next = py.detach(|| {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            state.next()
-        });
+        let next = self.state.call(py, |slot| match slot.lock().as_mut() {
+            Some(state) => state.next(),
+            None => Ok(None),
+        })?;
         Ok(next.map_err(of)?.map(PyArrowType))
     }
 }
