@@ -80,8 +80,8 @@ import itertools, sys
 import numpy as np, longbow
 client = longbow.connect(sys.argv[1], sys.argv[2])
 matrix = np.ones((600, 4), "f4")
-client.insert(sys.argv[3], matrix)
-feed = client.changes(sys.argv[3], follow=True)
+put = client.insert(sys.argv[3], matrix)
+feed = client.changes(sys.argv[3], since=put.offset, follow=True)
 next(feed)
 feed._wanted.put(True)
 feed._wanted.put(True)  # Its thread waits in pyarrow for what does not come.
@@ -115,9 +115,9 @@ def test_a_process_may_end_with_open_streams(server, dataset) -> None:
 
 
 def test_a_feed_that_is_closed_leaves_no_thread(remote, dataset) -> None:
-    remote.insert(dataset, MATRIX)
+    put = remote.insert(dataset, MATRIX)
     before = set(threading.enumerate())
-    feed = remote.changes(dataset, follow=True)
+    feed = remote.changes(dataset, since=put.offset, follow=True)
     next(feed)
     assert set(threading.enumerate()) > before
     feed.close()
