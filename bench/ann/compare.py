@@ -24,6 +24,7 @@ import adapters
 import ann_report
 import curves
 import data
+import flags
 import machine
 import paths
 import plot
@@ -127,13 +128,13 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="20,000 rows and 2 rounds: minutes, rough figures"
     )
-    parser.add_argument("--rounds", type=_positive, help="default 7")
-    parser.add_argument("--rows", type=_positive, help="only so many of each set; default all")
+    parser.add_argument("--rounds", type=flags.positive, help="default 7")
+    parser.add_argument("--rows", type=flags.positive, help="only so many of each set; default all")
     parser.add_argument(
         "--sets", type=data.by_names, default=list(data.SETS), metavar="A,B", help="default all"
     )
     parser.add_argument(
-        "--only", type=partial(_names, names), default=names, metavar="A,B", help=", ".join(names)
+        "--only", type=partial(flags.names, names), default=names, metavar="A,B", help=", ".join(names)
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="writes the report, every round in it")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="draws the curves")
@@ -148,19 +149,6 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     if args.rows is None and args.quick:
         args.rows = QUICK_ROWS
     return args
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return int(text)
-
-
-def _names(known: list[str], text: str) -> list[str]:
-    found = text.split(",")
-    if unknown := [name for name in found if name not in known]:
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
-    return found
 
 
 def main() -> int:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
-import select
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from line_child import LineChild, NotMeasured
+
+__all__ = ["LONGBOW", "PREFIX", "NotMeasured", "Plan", "System", "longbow", "names", "peer"]
 
 HERE = Path(__file__).resolve().parent
 PREFIX = "longbow-"
@@ -32,10 +30,6 @@ ONE_THREAD = {
 BUILD_SECONDS = 1200.0
 PASS_SECONDS = 120.0
 STOP_SECONDS = 10.0
-
-
-class NotMeasured(Exception):
-    """A system that cannot be had here, or that failed; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -61,26 +55,16 @@ def peer(name: str, sweep: tuple[int, ...], folder: Path, metric: str) -> Plan:
     return Plan(name, command, sweep)
 
 
-class System:
-    """A running process that speaks the protocol of `longbow bench ann --serve`. What it prints besides goes to `log`."""
+class System(LineChild):
+    """A running process that speaks the protocol of `longbow bench ann --serve`."""
+
+    stop_seconds = STOP_SECONDS
 
     def __init__(self, plan: Plan, log: Path) -> None:
-        self.plan, self.log = plan, log
-        self.unread = b""
+        super().__init__(plan.command, log, ONE_THREAD)
+        self.plan = plan
         try:
-            with log.open("wb") as errors:
-                self.process = subprocess.Popen(
-                    plan.command,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    env=os.environ | ONE_THREAD,
-                    bufsize=0,
-                )
-        except OSError as error:
-            raise NotMeasured(f"does not start: {error}") from None
-        try:
-            self.ready: dict[str, Any] = self._answer(BUILD_SECONDS)["ready"]
+            self.ready: dict[str, Any] = self.answer(BUILD_SECONDS)["ready"]
         except BaseException:
             self.stop()
             raise
@@ -89,52 +73,8 @@ class System:
 
     def point(self, effort: int, batched: bool) -> dict[str, Any]:
         """One pass over all queries."""
-        request = json.dumps({"effort": effort, "batched": batched}) + "\n"
-        try:
-            self.process.stdin.write(request.encode())
-        except OSError as error:
-            raise NotMeasured(f"takes no more requests: {error}") from None
-        return self._answer(PASS_SECONDS)
-
-    def stop(self) -> None:
-        """The end of its input ends it, and a signal to its pid if that does not."""
-        self.process.stdin.close()
-        for gently in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                self.process.wait(STOP_SECONDS)
-                break
-            except subprocess.TimeoutExpired:
-                self.process.send_signal(gently)
-        self.process.wait()
-        self.process.stdout.close()
-
-    def _answer(self, seconds: float) -> dict[str, Any]:
-        line = self._line(time.monotonic() + seconds, seconds)
-        try:
-            answer = json.loads(line)
-        except ValueError:
-            raise NotMeasured(f"answered {line[:200]!r}") from None
-        if why := answer.get("error"):
-            raise NotMeasured(why)
-        return answer
-
-    def _line(self, deadline: float, seconds: float) -> bytes:
-        out = self.process.stdout
-        while b"\n" not in self.unread:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([out], [], [], left)[0]:
-                self.process.kill()
-                raise NotMeasured(f"no answer within {seconds:.0f} s")
-            if not (more := out.read(1 << 16)):
-                self.process.wait()
-                raise NotMeasured(f"ended ({self.process.returncode}): {self._last_words()}")
-            self.unread += more
-        line, _, self.unread = self.unread.partition(b"\n")
-        return line
-
-    def _last_words(self) -> str:
-        lines = [line.strip() for line in self.log.read_text(errors="replace").splitlines() if line.strip()]
-        return lines[-1][:300] if lines else "it printed nothing"
+        self.send({"effort": effort, "batched": batched})
+        return self.answer(PASS_SECONDS)
 
 
 def names(peers: Sequence[str]) -> list[str]:

@@ -26,6 +26,7 @@ sys.path += [str(HERE), str(HERE.parent), str(HERE.parent / "ann")]
 import data
 import database_report
 import environments
+import flags
 import machine
 import paths
 import peers
@@ -181,13 +182,13 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
     names = [peer.name for peer in peers.ALL]
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=_positive, default=3, help="default %(default)s")
-    parser.add_argument("--rows", type=_positive, help="only so many of each set; default all")
+    parser.add_argument("--rounds", type=flags.positive, default=3, help="default %(default)s")
+    parser.add_argument("--rows", type=flags.positive, help="only so many of each set; default all")
     parser.add_argument(
         "--sets", type=data.by_names, default=data.by_names(DEFAULT_SETS), metavar="A,B", help=DEFAULT_SETS
     )
     parser.add_argument(
-        "--only", type=partial(_names, names), default=names, metavar="A,B", help=", ".join(names)
+        "--only", type=partial(flags.names, names), default=names, metavar="A,B", help=", ".join(names)
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="writes the report, every round in it")
     parser.add_argument("--binary", type=Path, default=paths.BINARY, help="default %(default)s")
@@ -198,19 +199,6 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
         "--cache", type=Path, default=data.CACHE, help="where sets and environments are kept; %(default)s"
     )
     return parser.parse_args(argv)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return int(text)
-
-
-def _names(known: list[str], text: str) -> list[str]:
-    found = text.split(",")
-    if unknown := [name for name in found if name not in known]:
-        raise argparse.ArgumentTypeError(f"unknown: {', '.join(unknown)}; there are {', '.join(known)}")
-    return found
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -183,7 +183,7 @@ def test_pythons_lock_is_free_while_the_engine_works(memory) -> None:
     def tick() -> None:
         while not stop.is_set():
             ticks.append(None)
-            time.sleep(0)
+            time.sleep(0)  # Offers Python's lock to others; no time passes.
 
     thread = threading.Thread(target=tick)
     thread.start()

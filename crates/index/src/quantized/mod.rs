@@ -18,8 +18,8 @@
 //! chain behind the first.
 //!
 //! Good for: many searches, 96 dimensions and more. Not for: the inner product (there are no codes for it yet), short
-//! vectors, least memory: edges with codes take more than a vector. Rows that die leave when the
-//! caller says so, and others take their place (`removal`).
+//! vectors, least memory: edges with codes take more than a vector (`QuantizedParams::edge_codes` leaves them out). Rows
+//! that die leave when the caller says so, and others take their place (`removal`).
 //!
 //! # Races
 //!
