@@ -77,7 +77,7 @@ pub use checkpoint::{Saved, VectorSource};
 pub use error::{Error, Result};
 pub use hnsw::{Hnsw, HnswParams};
 pub use longbow_kernels::{Metric, Scalar};
-pub use quantized::{Progress, QuantizedGraph, QuantizedParams};
+pub use quantized::{Filtered, Progress, QuantizedGraph, QuantizedParams};
 pub use space::{Query, Space};
 pub use stats::SearchStats;
 pub use top_k::{Neighbor, TopK};

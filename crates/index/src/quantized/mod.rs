@@ -29,15 +29,19 @@
 
 pub(crate) mod block;
 mod encode;
+mod filtered;
+mod filtered_walk;
 mod front;
 mod insert;
 mod level;
 mod load;
 mod params;
+mod places;
 mod removal;
 mod repair;
 mod rerank;
 mod save;
+mod scan;
 mod scratch;
 mod search;
 #[cfg(test)]
@@ -53,11 +57,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use longbow_kernels::Metric;
 use longbow_kernels::rabitq::DIM_STEP;
 
+pub use filtered::Filtered;
 pub use params::QuantizedParams;
 pub use removal::Progress;
 
 use encode::Encoder;
 use level::{LEVELS, Level};
+use places::Places;
 use parking_lot::{Mutex, RwLock};
 use removal::Removal;
 use scratch::Scratch;
@@ -82,6 +88,8 @@ pub struct QuantizedGraph {
     encoder: OnceLock<Encoder>,
     /// The lowest first.
     levels: Vec<Level>,
+    /// Of the lowest.
+    places: Places,
     pool: Pool<Scratch>,
     /// Those in the graph whose insert has ended.
     rows: AtomicU64,
@@ -118,6 +126,7 @@ impl QuantizedGraph {
             levels: (0..LEVELS)
                 .map(|_| Level::new(dim, params.edge_codes))
                 .collect(),
+            places: Places::new(),
             pool: Pool::new(),
             rows: AtomicU64::new(0),
             still: RwLock::new(()),
@@ -197,7 +206,7 @@ impl QuantizedGraph {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let levels: usize = self.levels.iter().map(Level::bytes).sum();
-        size_of::<Self>() + levels + self.pool.bytes()
+        size_of::<Self>() + levels + self.places.bytes() + self.pool.bytes()
     }
 
     /// Those of [`QuantizedGraph::memory_bytes`] that the next inserts take before others.

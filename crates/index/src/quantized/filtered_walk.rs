@@ -1,0 +1,430 @@
+//! The walk of a search that a filter restricts.
+//!
+//! A walk that goes through all nodes, and takes those that pass, follows the edges of so many more nodes as fewer pass.
+//! This one goes along those that pass: from a node to its neighbours that pass, and where those are few, to the
+//! neighbours that pass of its neighbours that do not (Patel et al., ACORN, arXiv 2403.04871, by which the graph among those
+//! that pass is about as dense as the whole one). What differs from ACORN:
+//!
+//! - The codes of a node's edges tell which of its neighbours are near enough to look behind. Of those only the numbers of
+//!   their neighbours are read, two cache lines.
+//! - A filter that opposes the query leaves nothing around it. So the walk begins at rows that pass, too, which the caller
+//!   names (`entries`).
+//! - Should what passes fall into parts that are not two edges from each other, the walk goes on through the nearest nodes
+//!   that do not pass, which it keeps for this, as far as its effort allows.
+
+use std::sync::atomic::Ordering;
+
+use longbow_kernels::rabitq::{Base, SLOTS};
+
+use super::QuantizedGraph;
+use super::block::{Blocks, NONE};
+use super::scratch::Scratch;
+use super::walk::{BATCH, FEW, FEWER, NEAR, SHORT, SLACK};
+use crate::candidate::Candidate;
+
+/// Neighbours that pass, near enough by estimate, with which a walk need not look behind those that do not.
+fn enough() -> usize { std::env::var("LB_ENOUGH").map(|x| x.parse().unwrap()).unwrap_or(16) }
+/// Neighbours that do not pass, and that a walk looks behind at most.
+fn vias() -> usize { std::env::var("LB_VIAS").map(|x| x.parse().unwrap()).unwrap_or(16) }
+/// Nodes that do not pass, and whose edges are followed at most, as a multiple of the effort.
+const BRIDGES: usize = 8;
+/// The same for any effort.
+const FEWEST_BRIDGES: usize = 64;
+
+/// Which nodes a search is about: those of rows that pass, themselves or by a twin.
+#[derive(Clone, Copy)]
+pub(super) struct Passing<'a> {
+    pub(super) graph: &'a QuantizedGraph,
+    pub(super) row: &'a (dyn Fn(u64) -> bool + Sync),
+    /// Nodes of one chain of twins that are taken.
+    pub(super) twins: usize,
+}
+
+impl Passing<'_> {
+    /// # Safety
+    /// The node was written, and the write happened before.
+    #[inline(always)]
+    unsafe fn node(&self, node: u32) -> bool {
+        // SAFETY: the caller vouches for the node.
+        match unsafe { self.graph.places.row(node) } {
+            Some(row) => (self.row)(row),
+            // SAFETY: the caller vouches for the node.
+            None => unsafe { self.chain(node) },
+        }
+    }
+
+    /// # Safety
+    /// As [`Passing::node`].
+    #[cold]
+    unsafe fn chain(&self, mut node: u32) -> bool {
+        let blocks = &self.graph.ground().blocks;
+        while node != NONE {
+            // SAFETY: the caller vouches for the node, and a twin was written before it was chained.
+            unsafe {
+                if (self.row)(blocks.row(node)) {
+                    return true;
+                }
+                node = blocks.twin(node);
+            }
+        }
+        false
+    }
+
+    /// Adds a node that passes to `found`, and its twins that do.
+    ///
+    /// # Safety
+    /// As [`Passing::node`].
+    #[inline(always)]
+    unsafe fn take(&self, node: Candidate, found: &mut Vec<Candidate>) {
+        // SAFETY: the caller vouches for the node, and a twin was written before it was chained.
+        unsafe {
+            if self.graph.places.row(node.node()).is_some() {
+                found.push(node);
+                return;
+            }
+            let blocks = &self.graph.ground().blocks;
+            let (mut at, mut left) = (node.node(), self.twins);
+            while at != NONE && left > 0 {
+                if (self.row)(blocks.row(at)) {
+                    found.push(Candidate::new(node.distance(), at));
+                    left -= 1;
+                }
+                at = blocks.twin(at);
+            }
+        }
+    }
+}
+
+/// A walk over the lowest level, in steps as `Walk` takes them.
+pub(super) struct FilteredWalk<'a> {
+    passing: Passing<'a>,
+    ef: usize,
+    /// Which of `scratch.fresh` were asked for, and are compared next.
+    asked: std::ops::Range<usize>,
+    /// Whether those in `scratch.fresh` were met when they were put there.
+    met: bool,
+    /// Where to begin, if that does not pass.
+    start: Option<(u32, f32)>,
+    /// Neighbours of the node whose edges are followed that pass.
+    near: usize,
+    /// Nodes that do not pass, and whose edges may still be followed.
+    bridges: usize,
+    enough: usize,
+    vias: usize,
+    pub(super) scratch: Box<Scratch>,
+}
+
+impl<'a> FilteredWalk<'a> {
+    /// A walk for the query in `scratch`, whose table is filled, from `start` and those of `scratch.fresh` that pass.
+    ///
+    /// # Safety
+    /// `start` and the nodes of `scratch.fresh` were written, and the writes happened before.
+    pub(super) unsafe fn new(
+        passing: Passing<'a>,
+        ef: usize,
+        start: Candidate,
+        scratch: Box<Scratch>,
+    ) -> Self {
+        let bridges = ef.saturating_mul(BRIDGES).saturating_add(FEWEST_BRIDGES);
+        let mut walk = FilteredWalk {
+            passing,
+            ef,
+            asked: 0..0,
+            met: false,
+            start: None,
+            near: 0,
+            bridges,
+            enough: enough(),
+            vias: vias(),
+            scratch,
+        };
+        let blocks = walk.blocks();
+        let Scratch {
+            visited,
+            front,
+            around,
+            found,
+            fresh,
+            behind,
+            ..
+        } = &mut *walk.scratch;
+        visited.clear_both(blocks.claimed() as usize);
+        front.clear(ef);
+        around.clear(bridges);
+        found.clear();
+        behind.clear();
+        visited.meet(start.node());
+        blocks.prefetch_edges(start.node());
+        // SAFETY: the caller vouches for all these nodes.
+        unsafe {
+            fresh.retain(|entry| passing.node(entry.node()));
+            if passing.node(start.node()) {
+                front.push(start.distance(), start.node());
+                passing.take(start, found);
+            } else {
+                walk.start = Some((start.node(), start.distance()));
+            }
+            walk.ask();
+        }
+        walk
+    }
+
+    #[inline(always)]
+    fn blocks(&self) -> &'a Blocks {
+        &self.passing.graph.ground().blocks
+    }
+
+    /// Takes a step; false if the walk has ended. What it found is then in `scratch.found`.
+    #[inline(always)]
+    pub(super) fn step(&mut self) -> bool {
+        // SAFETY: every link leads to a node that was written before it was linked.
+        unsafe {
+            if !self.asked.is_empty() {
+                self.compare();
+            } else if !self.scratch.behind.is_empty() {
+                self.look_behind();
+            } else {
+                let next = self.start.take().or_else(|| self.scratch.front.pop());
+                let Some((node, distance)) = next.or_else(|| self.bridge()) else {
+                    return false;
+                };
+                self.follow(node, distance);
+            }
+        }
+        self.ask();
+        true
+    }
+
+    /// The nearest node that does not pass and was not looked behind yet, if the walk should go on through it.
+    ///
+    /// # Safety
+    /// The nodes that the walk has met were written.
+    #[cold]
+    unsafe fn bridge(&mut self) -> Option<(u32, f32)> {
+        let blocks = self.blocks();
+        let encoder = self.passing.graph.encoder();
+        let Scratch {
+            query,
+            visited,
+            around,
+            found,
+            stats,
+            ..
+        } = &mut *self.scratch;
+        if found.len() >= self.ef || self.bridges == 0 {
+            return None;
+        }
+        self.bridges -= 1;
+        let mut node = around.pop()?.0;
+        // Not where it looked behind already.
+        while !visited.meet(node) {
+            node = around.pop()?.0;
+        }
+        stats.distance_computations += 1;
+        stats.bytes_touched += blocks.vector_bytes() as u64;
+        // SAFETY: the caller vouches for the node.
+        let distance = unsafe { encoder.distance(query, blocks.vector(node)) };
+        Some((node, distance))
+    }
+
+    /// Estimates the neighbours of `node`, and leaves those that may be near enough in `scratch.fresh`, if they pass, and
+    /// in `scratch.behind`, if they do not.
+    ///
+    /// # Safety
+    /// The node was written, and the write happened before.
+    #[inline(always)]
+    unsafe fn follow(&mut self, node: u32, distance: f32) {
+        let blocks = self.blocks();
+        let passing = self.passing;
+        let Scratch {
+            lut,
+            visited,
+            front,
+            around,
+            found,
+            fresh,
+            behind,
+            stats,
+            ..
+        } = &mut *self.scratch;
+        let base = Base {
+            distance,
+            slack: SLACK * distance.sqrt(),
+        };
+        let mut estimates = [0f32; SLOTS];
+        let mut near = u32::MAX;
+        fresh.clear();
+        self.met = false;
+        stats.nodes_popped += 1;
+        stats.bytes_touched += blocks.edge_bytes() as u64;
+        // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
+        unsafe {
+            if blocks.coded() {
+                let rabitq = passing.graph.encoder().rabitq;
+                near = rabitq.estimate(lut, blocks.block(node), base, front.limit(), &mut estimates);
+            }
+            let ids = blocks.ids(node);
+            while near != 0 {
+                let slot = near.trailing_zeros() as usize;
+                near &= near - 1;
+                let id = ids[slot].load(Ordering::Acquire);
+                if id == NONE || visited.has_met(id) {
+                    continue;
+                }
+                let neighbor = Candidate::new(estimates[slot], id);
+                if visited.was_passed_over(id) {
+                    behind.push(neighbor);
+                } else if passing.node(id) {
+                    fresh.push(neighbor);
+                } else {
+                    visited.pass_over(id);
+                    behind.push(neighbor);
+                    if found.len() < self.ef {
+                        around.push(neighbor.distance(), id);
+                    }
+                }
+            }
+        }
+        self.near = fresh.len();
+        // The nearest by estimate first: they tighten the limit for the others.
+        if fresh.len() > FEW {
+            fresh.sort_unstable();
+        }
+        if self.near >= self.enough {
+            behind.clear();
+            return;
+        }
+        behind.sort_unstable();
+        behind.truncate(self.vias);
+        for via in behind.iter() {
+            blocks.prefetch_ids(via.node());
+        }
+    }
+
+    /// Leaves in `scratch.fresh` the neighbours that pass of those in `scratch.behind`.
+    ///
+    /// # Safety
+    /// The nodes there were written, and the writes happened before.
+    #[inline(always)]
+    unsafe fn look_behind(&mut self) {
+        let blocks = self.blocks();
+        let passing = self.passing;
+        let Scratch {
+            visited,
+            front,
+            around,
+            found,
+            fresh,
+            behind,
+            stats,
+            ..
+        } = &mut *self.scratch;
+        fresh.clear();
+        self.met = true;
+        self.asked = 0..0;
+        let limit = front.limit();
+        for via in behind.drain(..) {
+            if self.near + fresh.len() >= self.enough || via.distance() >= limit {
+                break;
+            }
+            if !visited.meet(via.node()) {
+                continue;
+            }
+            stats.bytes_touched += size_of::<[u32; SLOTS]>() as u64;
+            // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
+            unsafe {
+                for id in blocks.ids(via.node()) {
+                    let id = id.load(Ordering::Acquire);
+                    if id == NONE || visited.has_met(id) || visited.was_passed_over(id) {
+                        continue;
+                    }
+                    if passing.node(id) {
+                        // Nothing is known of it.
+                        visited.meet(id);
+                        fresh.push(Candidate::new(0.0, id));
+                        continue;
+                    }
+                    visited.pass_over(id);
+                    if found.len() < self.ef {
+                        around.push(via.distance(), id);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks for the codes of the next nodes that may be near enough, and for the edges that are likely followed next.
+    #[inline(always)]
+    fn ask(&mut self) {
+        let blocks = self.blocks();
+        let Scratch {
+            visited,
+            front,
+            fresh,
+            ..
+        } = &mut *self.scratch;
+        let limit = front.limit();
+        let begin = self.asked.end.min(fresh.len());
+        let most = if blocks.vector_bytes() > SHORT {
+            FEWER
+        } else {
+            BATCH
+        };
+        let batch = fresh[begin..].iter().take(most);
+        let count = batch.take_while(|c| c.distance() < limit).count();
+        for neighbor in &mut fresh[begin..begin + count] {
+            if self.met || visited.meet(neighbor.node()) {
+                blocks.prefetch_vector(neighbor.node());
+            } else {
+                // Several edges lead to it.
+                *neighbor = Candidate::new(f32::INFINITY, NONE);
+            }
+        }
+        if let Some(next) = front.peek() {
+            blocks.prefetch_edges(next);
+        }
+        self.asked = begin..begin + count;
+        if count == 0 {
+            // With none left, the next step goes elsewhere.
+            fresh.clear();
+            self.asked = 0..0;
+        }
+    }
+
+    /// Compares the nodes that were asked for, all of which pass.
+    ///
+    /// # Safety
+    /// They were written, and the writes happened before.
+    #[inline(always)]
+    unsafe fn compare(&mut self) {
+        let blocks = self.blocks();
+        let passing = self.passing;
+        let encoder = passing.graph.encoder();
+        let Scratch {
+            query,
+            front,
+            found,
+            fresh,
+            stats,
+            ..
+        } = &mut *self.scratch;
+        for neighbor in &fresh[self.asked.clone()] {
+            let node = neighbor.node();
+            if node == NONE {
+                continue;
+            }
+            stats.distance_computations += 1;
+            stats.bytes_touched += blocks.vector_bytes() as u64;
+            // SAFETY: the caller vouches for the nodes.
+            unsafe {
+                let distance = encoder.distance(query, blocks.vector(node));
+                if let Some(place) = front.push(distance, node) {
+                    if place < NEAR {
+                        blocks.prefetch_edges(node);
+                    }
+                    passing.take(Candidate::new(distance, node), found);
+                }
+            }
+        }
+    }
+}
