@@ -56,6 +56,14 @@ impl Visited {
         }
     }
 
+    /// Whether the node was neither met nor passed over. After [`Visited::clear_both`] only.
+    #[inline(always)]
+    pub(crate) fn is_new(&self, node: u32) -> bool {
+        self.stamps
+            .get(node as usize)
+            .is_some_and(|stamp| self.now.wrapping_sub(*stamp) > 1)
+    }
+
     /// Whether the node was met.
     #[inline(always)]
     pub(crate) fn has_met(&self, node: u32) -> bool {

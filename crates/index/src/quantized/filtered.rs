@@ -99,7 +99,7 @@ impl FilteredSearch<'_> {
     unsafe fn begin_below(&mut self, start: Option<Candidate>) {
         let graph = self.passing.graph;
         let between = Phase::Between(Box::default());
-        let mut scratch = match std::mem::replace(&mut self.phase, between) {
+        let scratch = match std::mem::replace(&mut self.phase, between) {
             Phase::Above(walk) => walk.scratch,
             Phase::Below(walk) => walk.scratch,
             Phase::Between(scratch) => scratch,
@@ -112,13 +112,15 @@ impl FilteredSearch<'_> {
             let distance = unsafe { graph.encoder().distance(&scratch.query, vector) };
             Some(Candidate::new(distance, entry))
         });
-        scratch.fresh.clear();
-        let entries = self.entries.iter().map(|node| Candidate::new(0.0, *node));
-        scratch.fresh.extend(entries);
         self.phase = match start {
             // SAFETY: the caller vouches for all these nodes.
             Some(start) => unsafe {
-                Phase::Below(FilteredWalk::new(self.passing, self.ef, start, scratch))
+                Phase::Below(FilteredWalk::new(
+                    self.passing,
+                    self.ef,
+                    (start, self.entries),
+                    scratch,
+                ))
             },
             None => Phase::Between(scratch),
         };

@@ -12,6 +12,7 @@
 //! - Should what passes fall into parts that are not two edges from each other, the walk goes on through the nearest nodes
 //!   that do not pass, which it keeps for this, as far as its effort allows.
 
+use std::cmp::Reverse;
 use std::sync::atomic::Ordering;
 
 use longbow_kernels::rabitq::{Base, SLOTS};
@@ -26,6 +27,8 @@ use crate::candidate::Candidate;
 fn enough() -> usize { std::env::var("LB_ENOUGH").map(|x| x.parse().unwrap()).unwrap_or(16) }
 /// Neighbours that do not pass, and that a walk looks behind at most.
 fn vias() -> usize { std::env::var("LB_VIAS").map(|x| x.parse().unwrap()).unwrap_or(16) }
+fn sparse() -> usize { std::env::var("LB_SPARSE").map(|x| x.parse().unwrap()).unwrap_or(32) }
+fn scarce() -> usize { std::env::var("LB_SCARCE").map(|x| x.parse().unwrap()).unwrap_or(4) }
 /// Nodes that do not pass, and whose edges are followed at most, as a multiple of the effort.
 const BRIDGES: usize = 8;
 /// The same for any effort.
@@ -95,6 +98,16 @@ impl Passing<'_> {
     }
 }
 
+/// How far a walk has come with its begin.
+#[derive(Clone, Copy)]
+enum Begin<'a> {
+    /// At the start, with nodes that pass should few be around it.
+    At(Candidate, &'a [u32]),
+    /// What is around the start was looked at.
+    Around(&'a [u32]),
+    Over,
+}
+
 /// A walk over the lowest level, in steps as `Walk` takes them.
 pub(super) struct FilteredWalk<'a> {
     passing: Passing<'a>,
@@ -103,11 +116,13 @@ pub(super) struct FilteredWalk<'a> {
     asked: std::ops::Range<usize>,
     /// Whether those in `scratch.fresh` were met when they were put there.
     met: bool,
-    /// Where to begin, if that does not pass.
-    start: Option<(u32, f32)>,
+    begin: Begin<'a>,
+    /// Nodes that were looked at around the start, and those of them that pass.
+    looked: usize,
+    passed: usize,
     /// Neighbours of the node whose edges are followed that pass.
     near: usize,
-    /// Nodes that do not pass, and whose edges may still be followed.
+    /// Nodes that do not pass, and whose edges were followed.
     bridges: usize,
     enough: usize,
     vias: usize,
@@ -115,25 +130,26 @@ pub(super) struct FilteredWalk<'a> {
 }
 
 impl<'a> FilteredWalk<'a> {
-    /// A walk for the query in `scratch`, whose table is filled, from `start` and those of `scratch.fresh` that pass.
+    /// A walk for the query in `scratch`, whose table is filled, from `start`, and from `entries` if little passes around it.
     ///
     /// # Safety
-    /// `start` and the nodes of `scratch.fresh` were written, and the writes happened before.
+    /// All these nodes were written, and the writes happened before.
     pub(super) unsafe fn new(
         passing: Passing<'a>,
         ef: usize,
-        start: Candidate,
+        (start, entries): (Candidate, &'a [u32]),
         scratch: Box<Scratch>,
     ) -> Self {
-        let bridges = ef.saturating_mul(BRIDGES).saturating_add(FEWEST_BRIDGES);
         let mut walk = FilteredWalk {
             passing,
             ef,
             asked: 0..0,
             met: false,
-            start: None,
+            begin: Begin::At(start, entries),
             near: 0,
-            bridges,
+            looked: 0,
+            passed: 0,
+            bridges: 0,
             enough: enough(),
             vias: vias(),
             scratch,
@@ -150,21 +166,18 @@ impl<'a> FilteredWalk<'a> {
         } = &mut *walk.scratch;
         visited.clear_both(blocks.claimed() as usize);
         front.clear(ef);
-        around.clear(bridges);
+        around.clear();
         found.clear();
+        fresh.clear();
         behind.clear();
         visited.meet(start.node());
         blocks.prefetch_edges(start.node());
-        // SAFETY: the caller vouches for all these nodes.
+        // SAFETY: the caller vouches for the node.
         unsafe {
-            fresh.retain(|entry| passing.node(entry.node()));
             if passing.node(start.node()) {
                 front.push(start.distance(), start.node());
                 passing.take(start, found);
-            } else {
-                walk.start = Some((start.node(), start.distance()));
             }
-            walk.ask();
         }
         walk
     }
@@ -184,15 +197,59 @@ impl<'a> FilteredWalk<'a> {
             } else if !self.scratch.behind.is_empty() {
                 self.look_behind();
             } else {
-                let next = self.start.take().or_else(|| self.scratch.front.pop());
-                let Some((node, distance)) = next.or_else(|| self.bridge()) else {
-                    return false;
-                };
-                self.follow(node, distance);
+                match self.begin {
+                    Begin::At(start, entries) => {
+                        self.begin = Begin::Around(entries);
+                        self.scratch.front.pop();
+                        self.follow(start.node(), start.distance());
+                    }
+                    Begin::Around(entries) => {
+                        self.begin = Begin::Over;
+                        self.judge(entries);
+                    }
+                    Begin::Over => {
+                        let next = self.scratch.front.pop();
+                        let Some((node, distance)) = next.or_else(|| self.bridge()) else {
+                            return false;
+                        };
+                        self.follow(node, distance);
+                    }
+                }
             }
         }
         self.ask();
         true
+    }
+
+    /// Judges by what is around the start whether what passes lies elsewhere, or far apart. Then the walk begins at the entries
+    /// too, and holds more.
+    ///
+    /// # Safety
+    /// The entries were written, and the writes happened before.
+    #[cold]
+    unsafe fn judge(&mut self, entries: &[u32]) {
+        let passing = self.passing;
+        let Scratch {
+            visited,
+            front,
+            fresh,
+            ..
+        } = &mut *self.scratch;
+        if self.passed * sparse() >= self.looked {
+            return;
+        }
+        self.vias = SLOTS;
+        let more = self.ef.saturating_mul(scarce() - 1);
+        self.ef = self.ef.saturating_add(more);
+        front.widen(more);
+        fresh.clear();
+        self.met = true;
+        for entry in entries {
+            // SAFETY: the caller vouches for the entries.
+            if unsafe { passing.node(*entry) } && visited.meet(*entry) {
+                fresh.push(Candidate::new(0.0, *entry));
+            }
+        }
     }
 
     /// The nearest node that does not pass and was not looked behind yet, if the walk should go on through it.
@@ -211,14 +268,15 @@ impl<'a> FilteredWalk<'a> {
             stats,
             ..
         } = &mut *self.scratch;
-        if found.len() >= self.ef || self.bridges == 0 {
+        let most = self.ef.saturating_mul(BRIDGES).saturating_add(FEWEST_BRIDGES);
+        if found.len() >= self.ef || self.bridges >= most {
             return None;
         }
-        self.bridges -= 1;
-        let mut node = around.pop()?.0;
+        self.bridges += 1;
+        let mut node = around.pop()?.0.node();
         // Not where it looked behind already.
         while !visited.meet(node) {
-            node = around.pop()?.0;
+            node = around.pop()?.0.node();
         }
         stats.distance_computations += 1;
         stats.bytes_touched += blocks.vector_bytes() as u64;
@@ -280,12 +338,14 @@ impl<'a> FilteredWalk<'a> {
                     visited.pass_over(id);
                     behind.push(neighbor);
                     if found.len() < self.ef {
-                        around.push(neighbor.distance(), id);
+                        around.push(Reverse(neighbor));
                     }
                 }
             }
         }
         self.near = fresh.len();
+        self.looked += fresh.len() + behind.len();
+        self.passed += fresh.len();
         // The nearest by estimate first: they tighten the limit for the others.
         if fresh.len() > FEW {
             fresh.sort_unstable();
@@ -331,23 +391,27 @@ impl<'a> FilteredWalk<'a> {
                 continue;
             }
             stats.bytes_touched += size_of::<[u32; SLOTS]>() as u64;
-            // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
-            unsafe {
-                for id in blocks.ids(via.node()) {
-                    let id = id.load(Ordering::Acquire);
-                    if id == NONE || visited.has_met(id) || visited.was_passed_over(id) {
-                        continue;
-                    }
-                    if passing.node(id) {
-                        // Nothing is known of it.
-                        visited.meet(id);
-                        fresh.push(Candidate::new(0.0, id));
-                        continue;
-                    }
-                    visited.pass_over(id);
-                    if found.len() < self.ef {
-                        around.push(via.distance(), id);
-                    }
+            // Those of which nothing is known. Most are known, at random: so without branches.
+            let mut new = [0u32; SLOTS];
+            let mut count = 0;
+            // SAFETY: the caller vouches for the node.
+            for id in unsafe { blocks.ids(via.node()) } {
+                let id = id.load(Ordering::Acquire);
+                new[count] = id;
+                count += usize::from(visited.is_new(id));
+            }
+            self.looked += count;
+            for id in &new[..count] {
+                // SAFETY: neighbours were written before they were linked.
+                if unsafe { passing.node(*id) } {
+                    visited.meet(*id);
+                    self.passed += 1;
+                    fresh.push(Candidate::new(0.0, *id));
+                    continue;
+                }
+                visited.pass_over(*id);
+                if found.len() < self.ef {
+                    around.push(Reverse(Candidate::new(via.distance(), *id)));
                 }
             }
         }

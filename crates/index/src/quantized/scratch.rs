@@ -1,3 +1,6 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use longbow_kernels::rabitq::Lut;
 
 use super::encode::Encoded;
@@ -21,7 +24,7 @@ pub(super) struct Scratch {
     /// Of a search with a filter: neighbours that do not pass, behind which it looks next.
     pub(super) behind: Vec<Candidate>,
     /// Of the same: nodes that do not pass, by about their distance.
-    pub(super) around: Front,
+    pub(super) around: BinaryHeap<Reverse<Candidate>>,
     /// Far neighbours to which a new node should lead.
     pub(super) handed: Vec<u32>,
     /// Signs of an edge.
@@ -38,7 +41,7 @@ impl Room for Scratch {
             + self.found.capacity() * size_of::<Candidate>()
             + self.fresh.capacity() * size_of::<Candidate>()
             + self.behind.capacity() * size_of::<Candidate>()
-            + self.around.bytes()
+            + self.around.capacity() * size_of::<Candidate>()
             + self.handed.capacity() * size_of::<u32>()
             + self.bits.capacity() * size_of::<u16>()
     }

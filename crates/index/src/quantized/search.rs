@@ -36,7 +36,7 @@ impl Admit for Visible<'_> {
             if (self.visible)(level.blocks.row(node.node())) {
                 found.push(node);
             } else {
-                front.widen();
+                front.widen(1);
             }
             let mut twin = level.blocks.twin(node.node());
             let mut left = self.most;

@@ -53,7 +53,7 @@ impl Admit for Staying {
     ) {
         // SAFETY: the caller vouches for the node.
         if unsafe { level.blocks.is_leaving(node.node()) } {
-            front.widen();
+            front.widen(1);
         } else {
             found.push(node);
         }
