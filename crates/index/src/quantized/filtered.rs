@@ -2,9 +2,10 @@
 
 use super::QuantizedGraph;
 use super::block::NONE;
-use super::filtered_walk::{FilteredWalk, Passing};
+use super::filtered_walk::FilteredWalk;
 use super::front::Front;
 use super::level::{LEVELS, Level};
+use super::passing::Passing;
 use super::scratch::Scratch;
 use super::search::{Steps, TWINS};
 use super::walk::{Admit, Walk};
@@ -87,9 +88,12 @@ impl FilteredSearch<'_> {
         let blocks = &graph.levels[1].blocks;
         // SAFETY: walks find nodes that were written, and those stand for nodes of the level below that were.
         unsafe {
-            let staying = found.iter().filter(|found| !blocks.is_leaving(found.node()));
+            let staying = found
+                .iter()
+                .filter(|found| !blocks.is_leaving(found.node()));
             let nearest = staying.min().or_else(|| found.iter().min()).copied();
-            let nearest = nearest.map(|c| Candidate::new(c.distance(), blocks.row(c.node()) as u32));
+            let nearest =
+                nearest.map(|c| Candidate::new(c.distance(), blocks.row(c.node()) as u32));
             self.begin_below(nearest);
         }
     }
@@ -129,7 +133,8 @@ impl FilteredSearch<'_> {
 
 impl QuantizedGraph {
     /// The `k` nearest of the rows that pass, nearest first, by exact distances, as far as a walk along those that pass
-    /// finds them. Of a few thousand rows or fewer, [`QuantizedGraph::scan_rows`] finds the nearest in less time and for sure.
+    /// finds them. Of few rows, [`QuantizedGraph::scan_rows`] finds the nearest in less time, and for sure:
+    /// [`crate::FilterCost`] tells.
     ///
     /// The answer is shorter than `k` if the walk finds no more: then a scan tells whether there are more.
     ///
@@ -183,13 +188,15 @@ impl QuantizedGraph {
     /// The nodes of some rows from which edges lead on.
     fn entries(&self, rows: &[u64]) -> Vec<u32> {
         let mut nodes = Vec::with_capacity(rows.len());
-        self.places.find(rows.iter().copied(), |_, node| nodes.extend(node));
+        self.places
+            .find(rows.iter().copied(), |_, node| nodes.extend(node));
         let blocks = &self.ground().blocks;
         // A node that hangs on a chain of twins leads nowhere, and is found by the first of them.
         nodes.retain(|node| {
             // SAFETY: nodes that were remembered were written.
             let ids = unsafe { blocks.ids(*node) };
-            ids.iter().any(|id| id.load(std::sync::atomic::Ordering::Relaxed) != NONE)
+            ids.iter()
+                .any(|id| id.load(std::sync::atomic::Ordering::Relaxed) != NONE)
         });
         nodes
     }

@@ -17,9 +17,10 @@ use std::sync::atomic::Ordering;
 
 use longbow_kernels::rabitq::{Base, SLOTS};
 
-use super::QuantizedGraph;
 use super::block::{Blocks, NONE};
+use super::passing::Passing;
 use super::scratch::Scratch;
+use super::share::Share;
 use super::walk::{BATCH, FEW, FEWER, NEAR, SHORT, SLACK};
 use crate::candidate::Candidate;
 
@@ -31,104 +32,6 @@ const BEHIND: usize = 16;
 const BRIDGES: usize = 8;
 /// The same for any effort.
 const FEWEST_BRIDGES: usize = 64;
-
-/// Which nodes a search is about: those of rows that pass, themselves or by a twin.
-#[derive(Clone, Copy)]
-pub(super) struct Passing<'a> {
-    pub(super) graph: &'a QuantizedGraph,
-    pub(super) row: &'a (dyn Fn(u64) -> bool + Sync),
-    /// Nodes of one chain of twins that are taken.
-    pub(super) twins: usize,
-}
-
-impl Passing<'_> {
-    /// # Safety
-    /// The node was written, and the write happened before.
-    #[inline(always)]
-    unsafe fn node(&self, node: u32) -> bool {
-        // SAFETY: the caller vouches for the node.
-        match unsafe { self.graph.places.row(node) } {
-            Some(row) => (self.row)(row),
-            // SAFETY: the caller vouches for the node.
-            None => unsafe { self.chain(node) },
-        }
-    }
-
-    /// # Safety
-    /// As [`Passing::node`].
-    #[cold]
-    unsafe fn chain(&self, mut node: u32) -> bool {
-        let blocks = &self.graph.ground().blocks;
-        while node != NONE {
-            // SAFETY: the caller vouches for the node, and a twin was written before it was chained.
-            unsafe {
-                if (self.row)(blocks.row(node)) {
-                    return true;
-                }
-                node = blocks.twin(node);
-            }
-        }
-        false
-    }
-
-    /// Adds a node that passes to `found`, and its twins that do.
-    ///
-    /// # Safety
-    /// As [`Passing::node`].
-    #[inline(always)]
-    unsafe fn take(&self, node: Candidate, found: &mut Vec<Candidate>) {
-        // SAFETY: the caller vouches for the node, and a twin was written before it was chained.
-        unsafe {
-            if self.graph.places.row(node.node()).is_some() {
-                found.push(node);
-                return;
-            }
-            let blocks = &self.graph.ground().blocks;
-            let (mut at, mut left) = (node.node(), self.twins);
-            while at != NONE && left > 0 {
-                if (self.row)(blocks.row(at)) {
-                    found.push(Candidate::new(node.distance(), at));
-                    left -= 1;
-                }
-                at = blocks.twin(at);
-            }
-        }
-    }
-}
-
-/// How much of what is around the start passes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Share {
-    /// Next to nothing: what passes lies elsewhere.
-    Nothing,
-    /// So few that they are seldom two edges from each other.
-    Few,
-    Some,
-    Many,
-}
-
-impl Share {
-    /// `None` if most pass.
-    fn of(passed: usize, looked: usize) -> Option<Share> {
-        let one_in = looked.checked_div(passed).unwrap_or(usize::MAX);
-        match one_in {
-            0..4 => None,
-            4..12 => Some(Share::Many),
-            12..32 => Some(Share::Some),
-            32..256 => Some(Share::Few),
-            _ => Some(Share::Nothing),
-        }
-    }
-
-    /// How many more a walk holds for about the recall of one without a filter: measured on sets of images and of texts.
-    fn wider(self, ef: usize) -> usize {
-        match self {
-            Share::Many => ef / 2,
-            Share::Some | Share::Few => ef,
-            Share::Nothing => ef.saturating_mul(5),
-        }
-    }
-}
 
 /// How far a walk has come with its begin.
 #[derive(Clone, Copy)]
@@ -301,7 +204,9 @@ impl<'a> FilteredWalk<'a> {
             ..
         } = &mut *self.scratch;
         let most = if found.len() < self.ef {
-            self.ef.saturating_mul(BRIDGES).saturating_add(FEWEST_BRIDGES)
+            self.ef
+                .saturating_mul(BRIDGES)
+                .saturating_add(FEWEST_BRIDGES)
         } else if self.is_sparse && around.peek()?.0.distance() < front.limit() {
             self.ef / 2
         } else {
@@ -357,7 +262,8 @@ impl<'a> FilteredWalk<'a> {
         unsafe {
             if blocks.coded() {
                 let rabitq = passing.graph.encoder().rabitq;
-                near = rabitq.estimate(lut, blocks.block(node), base, front.limit(), &mut estimates);
+                near =
+                    rabitq.estimate(lut, blocks.block(node), base, front.limit(), &mut estimates);
             }
             let ids = blocks.ids(node);
             while near != 0 {

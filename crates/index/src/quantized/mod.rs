@@ -13,6 +13,9 @@
 //!   leaves a doubt (`rerank`): distances returned are exact.
 //! - A walk goes in steps that end where memory was asked for, so that one thread can have several under way (`search`).
 //!
+//! A search with a filter goes along the rows that pass (`filtered_walk`), or compares just them by their codes (`scan`):
+//! which node holds a row is known (`places`).
+//!
 //! Edges are chosen as in HNSW by relative neighbourhood, and slots that are left get the nearest of the others (`insert`).
 //! Levels above the lowest, a 32nd of the nodes each, find where to begin (`level`). Nodes of the same code hang on a
 //! chain behind the first.
@@ -36,6 +39,7 @@ mod insert;
 mod level;
 mod load;
 mod params;
+mod passing;
 mod places;
 mod removal;
 mod repair;
@@ -44,6 +48,7 @@ mod save;
 mod scan;
 mod scratch;
 mod search;
+mod share;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -63,8 +68,8 @@ pub use removal::Progress;
 
 use encode::Encoder;
 use level::{LEVELS, Level};
-use places::Places;
 use parking_lot::{Mutex, RwLock};
+use places::Places;
 use removal::Removal;
 use scratch::Scratch;
 use search::Asked;

@@ -19,7 +19,8 @@ impl QuantizedGraph {
     /// all are compared by their eight-bit codes, and by their vectors only those whose codes leave it open whether they
     /// are among the nearest. How far a code can be from its vector is known, so none is missed.
     ///
-    /// Rows that are not in the graph are added to `missing`, and are for the caller to compare.
+    /// Rows that are not in the graph are added to `missing`, and are for the caller to compare. One that was retired may
+    /// be there still, so the caller asks for such only as it would see.
     ///
     /// # Panics
     /// If the query was prepared for another space.
@@ -37,10 +38,10 @@ impl QuantizedGraph {
             missing.extend(rows);
             return Vec::new();
         };
-        scratch.handed.clear();
-        let nodes = &mut scratch.handed;
+        scratch.found.clear();
+        let nodes = &mut scratch.found;
         self.places.find(rows, |row, node| match node {
-            Some(node) => nodes.push(node),
+            Some(node) => nodes.push(Candidate::new(0.0, node)),
             None => missing.push(row),
         });
         let radius = self.compare_codes(&mut scratch);
@@ -50,37 +51,36 @@ impl QuantizedGraph {
         found
     }
 
-    /// Compares the nodes in `scratch.handed` into `scratch.found`, and returns how far a code of theirs is at most from its
+    /// Compares the nodes in `scratch.found`, and returns how far a code of theirs is at most from its
     /// vector.
     fn compare_codes(&self, scratch: &mut Scratch) -> f32 {
         let Scratch {
             query,
-            handed,
             found,
             stats,
             ..
         } = scratch;
         let blocks = &self.ground().blocks;
         let encoder = self.encoder();
-        found.clear();
         let mut scale = 0f32;
-        for node in handed.iter().take(AHEAD) {
-            blocks.prefetch_vector(*node);
+        for candidate in found.iter().take(AHEAD) {
+            blocks.prefetch_vector(candidate.node());
         }
-        for (place, node) in handed.iter().enumerate() {
-            if let Some(next) = handed.get(place + AHEAD) {
-                blocks.prefetch_vector(*next);
+        for place in 0..found.len() {
+            if let Some(next) = found.get(place + AHEAD) {
+                blocks.prefetch_vector(next.node());
             }
+            let node = found[place].node();
             // SAFETY: nodes that were remembered were written.
             let distance = unsafe {
-                let vector = blocks.vector(*node);
+                let vector = blocks.vector(node);
                 scale = scale.max(vector.scale);
                 encoder.distance(query, vector)
             };
-            found.push(Candidate::new(distance, *node));
+            found[place] = Candidate::new(distance, node);
         }
-        stats.distance_computations += handed.len() as u64;
-        stats.bytes_touched += (handed.len() * blocks.vector_bytes()) as u64;
+        stats.distance_computations += found.len() as u64;
+        stats.bytes_touched += (found.len() * blocks.vector_bytes()) as u64;
         // Each element is rounded to the nearest step.
         0.5 * scale * (encoder.dim() as f32).sqrt()
     }
@@ -115,16 +115,21 @@ impl QuantizedGraph {
             found.select_nth_unstable(k);
         }
         let (first, rest) = found.split_at(k.min(found.len()));
-        first.iter().for_each(|candidate| compare(candidate, &mut top));
+        first
+            .iter()
+            .for_each(|candidate| compare(candidate, &mut top));
         // Their distances bound those of the others.
         let mut rest: Vec<Candidate> = {
             let bound = self.farthest(encoded, radius, top.bound());
-            let open = rest.iter().filter(|c| top.len() < k || c.distance() <= bound);
+            let open = rest
+                .iter()
+                .filter(|c| top.len() < k || c.distance() <= bound);
             open.copied().collect()
         };
         rest.sort_unstable();
         for candidate in &rest {
-            if top.len() == k && candidate.distance() > self.farthest(encoded, radius, top.bound()) {
+            if top.len() == k && candidate.distance() > self.farthest(encoded, radius, top.bound())
+            {
                 break;
             }
             compare(candidate, &mut top);
