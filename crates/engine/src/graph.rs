@@ -4,8 +4,8 @@ use std::io::Write;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, RowBytes, SearchStats,
-    VectorSource, Visit,
+    Filtered, Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, RowBytes,
+    SearchStats, VectorSource, Visit,
 };
 
 use crate::error::{Error, Result};
@@ -154,7 +154,8 @@ impl Graph {
     }
 
     /// For each query the `k` rows nearest to it for which `visible` holds, as far as a search of breadth `ef` finds
-    /// them, by their exact distances. All visible rows are alive in the view. `stats` are those of each query.
+    /// them, by their exact distances. All visible rows are alive in the view. `stats` are those of each query. Of a filter
+    /// that decides what is visible, `entries` are some rows that pass.
     ///
     /// # Errors
     /// If a batch cannot be read.
@@ -162,7 +163,7 @@ impl Graph {
         &self,
         queries: &[Query],
         (k, ef): (usize, usize),
-        visible: &(dyn Fn(u64) -> bool + Sync),
+        (visible, entries): (&(dyn Fn(u64) -> bool + Sync), Option<&[u64]>),
         (view, column): (&View, &VectorColumn),
         stats: &mut [SearchStats],
     ) -> Result<Vec<Vec<Neighbor>>> {
@@ -175,11 +176,23 @@ impl Graph {
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
-                let found = match (queries, &mut *stats) {
-                    ([query], [stats]) => {
+                let filtered = entries.map(|entries| Filtered {
+                    k,
+                    ef,
+                    passes: visible,
+                    entries,
+                });
+                let found = match (filtered, queries, &mut *stats) {
+                    (None, [query], [stats]) => {
                         vec![graph.search(query, k, ef, visible, &originals, stats)]
                     }
-                    _ => graph.search_each(queries, (k, ef), visible, &originals, stats),
+                    (None, ..) => graph.search_each(queries, (k, ef), visible, &originals, stats),
+                    (Some(filtered), [query], [stats]) => {
+                        vec![graph.search_filtered(query, filtered, &originals, stats)]
+                    }
+                    (Some(filtered), ..) => {
+                        graph.search_filtered_each(queries, filtered, &originals, stats)
+                    }
                 };
                 originals.check()?;
                 found
@@ -335,7 +348,8 @@ mod tests {
                 let exact = top.into_sorted();
                 let query = [query];
                 let stats = &mut [stats];
-                let found = graph.search(&query, (10, 50), &visible, (&view, column), stats)?;
+                let wanted: (&(dyn Fn(u64) -> bool + Sync), _) = (&visible, None);
+                let found = graph.search(&query, (10, 50), wanted, (&view, column), stats)?;
                 let [found] = &found[..] else {
                     panic!("one answer a query: {found:?}");
                 };
@@ -355,7 +369,8 @@ mod tests {
         let graph = Graph::new(column, &Options::new("").graphs)?;
         let query = [Query::new(column.space, &vector(1))?];
         let mut stats = [SearchStats::default()];
-        let found = graph.search(&query, (1, 1), &|_| true, (&view, column), &mut stats)?;
+        let all: (&(dyn Fn(u64) -> bool + Sync), _) = (&|_| true, None);
+        let found = graph.search(&query, (1, 1), all, (&view, column), &mut stats)?;
         let mut saved = Vec::new();
         graph.save(&mut saved)?;
         assert!(found == [[]] && saved.is_empty() && !graph.is_prepared());

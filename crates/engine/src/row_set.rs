@@ -4,7 +4,7 @@
 //! new batches 64 at a time, while readers hold what was there before. Not useful for: storage, or few rows of many (a bit a
 //! row of every 65,536 that holds one).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow_buffer::BooleanBuffer;
 
@@ -20,7 +20,12 @@ pub(crate) struct RowSet {
     /// Of 65,536 rows each; none where there is no row.
     chunks: Vec<Option<Arc<Chunk>>>,
     len: u64,
+    /// Some of the rows, once they were asked for.
+    sample: OnceLock<Vec<u64>>,
 }
+
+/// Rows of a sample.
+const SAMPLE: u64 = 32;
 
 impl RowSet {
     /// How many rows.
@@ -40,6 +45,7 @@ impl RowSet {
     /// Adds, of consecutive rows from `first` on, those whose bit is set. None of them is in the set.
     pub fn insert_bits(&mut self, first: u64, bits: &BooleanBuffer) {
         self.len += bits.count_set_bits() as u64;
+        self.sample.take();
         let mut at = 0;
         while at < bits.len() {
             let row = first + at as u64;
@@ -55,15 +61,40 @@ impl RowSet {
 
     /// The rows from `from` on, ascending.
     pub fn iter_from(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
-        let chunks = self.chunks.iter().enumerate();
-        let chunks = chunks.skip((from >> CHUNK_BITS) as usize);
+        let words = self.words((from >> CHUNK_BITS) as usize);
+        let words = words.filter(move |(first, _)| first + 63 >= from);
+        let rows = words.flat_map(|(first, word)| Bits(word).map(move |bit| first + bit));
+        rows.skip_while(move |row| *row < from)
+    }
+
+    /// Up to 32 of the rows, in even steps over all.
+    pub fn sample(&self) -> &[u64] {
+        self.sample.get_or_init(|| {
+            let mut sample = Vec::new();
+            let (count, mut before) = (self.len.min(SAMPLE), 0);
+            for (first, word) in self.words(0) {
+                let ones = u64::from(word.count_ones());
+                while (sample.len() as u64) < count {
+                    let rank = sample.len() as u64 * self.len / count;
+                    let Some(place) = rank.checked_sub(before).filter(|at| *at < ones) else {
+                        break;
+                    };
+                    sample.extend(Bits(word).nth(place as usize).map(|bit| first + bit));
+                }
+                before += ones;
+            }
+            sample
+        })
+    }
+
+    /// The words that hold rows from a chunk on, each with its first row.
+    fn words(&self, from: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let chunks = self.chunks.iter().enumerate().skip(from);
         let words = chunks.flat_map(|(chunk, words)| {
             let words = words.iter().flat_map(|words| words.iter().enumerate());
             words.map(move |(at, word)| ((chunk as u64) << CHUNK_BITS | (at as u64) << 6, *word))
         });
-        let words = words.filter(move |(first, word)| *word != 0 && first + 63 >= from);
-        let rows = words.flat_map(|(first, word)| Bits(word).map(move |bit| first + bit));
-        rows.skip_while(move |row| *row < from)
+        words.filter(|(_, word)| *word != 0)
     }
 
     /// Memory held, in bytes; what clones share counts for each.
@@ -144,6 +175,10 @@ mod tests {
                 row += bits.len() as u64;
             }
             prop_assert_eq!(set.len(), plain.len() as u64);
+            let sample = set.sample().to_vec();
+            prop_assert_eq!(sample.len(), plain.len().min(32));
+            prop_assert!(sample.is_sorted() && sample.iter().all(|row| plain.contains(row)));
+            prop_assert_eq!(sample.iter().collect::<BTreeSet<_>>().len(), sample.len());
             prop_assert!(set.iter_from(from).eq(plain.range(from..).copied()));
             for row in [from, from + 1, row, row.saturating_sub(1)] {
                 prop_assert_eq!(set.contains(row), plain.contains(&row));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longbow_index::{Neighbor, Query, SearchStats, TopK};
+use longbow_index::{FilterCost, Neighbor, Query, SearchStats, TopK};
 
 use crate::answer::Beside;
 use crate::column_index::Reached;
@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::examples::Examples;
 use crate::filter::Filter;
 use crate::fusion::Fusion;
+use crate::graph::Graph;
 use crate::helpers::Helpers;
 use crate::recall_target;
 use crate::row_set::RowSet;
@@ -23,7 +24,7 @@ use crate::view::View;
 pub const MAX_K: usize = 16_384;
 /// Greatest effort that one query may ask for.
 pub const MAX_EF: usize = 65_536;
-/// Up to this share of rows passing a filter, those rows are scanned exactly instead of walking the graph.
+/// Up to this share of rows passing a filter, those rows are scanned exactly instead of walking a graph of vectors.
 const SCAN_SHARE: f64 = 0.05;
 /// Up to this many rows passing a filter, they are scanned whatever their share.
 const SCAN_ROWS: u64 = 10_000;
@@ -329,16 +330,31 @@ impl Searcher<'_> {
 
     fn strategy(&self) -> Strategy {
         let matching = self.rows.matching.as_ref().map(|rows| rows.len());
-        match (self.exact || self.index.is_none(), matching) {
-            (true, None) => Strategy::Exact,
-            (true, Some(_)) => Strategy::ExactFiltered,
-            (false, None) => Strategy::Graph,
-            (false, Some(rows))
-                if rows <= SCAN_ROWS || (rows as f64) < self.view.live as f64 * SCAN_SHARE =>
-            {
+        match (self.exact, &self.index, matching) {
+            (true, _, None) | (_, None, None) => Strategy::Exact,
+            (true, _, Some(_)) | (_, None, Some(_)) => Strategy::ExactFiltered,
+            (false, Some(_), None) => Strategy::Graph,
+            (false, Some(index), Some(rows)) if self.is_scan(index, rows) => {
                 Strategy::ExactFiltered
             }
-            (false, Some(_)) => Strategy::GraphFiltered,
+            (false, Some(_), Some(_)) => Strategy::GraphFiltered,
+        }
+    }
+
+    /// Whether so few rows pass the filter that a scan of them is the better way.
+    fn is_scan(&self, index: &Reached, passing: u64) -> bool {
+        match &*index.graph {
+            Graph::Hnsw(_) => {
+                passing <= SCAN_ROWS || (passing as f64) < self.view.live as f64 * SCAN_SHARE
+            }
+            Graph::Quantized(graph) => {
+                let ef = match &self.effort {
+                    Effort::Fixed(ef) => *ef,
+                    Effort::Target(..) => self.k,
+                };
+                let rows = (graph.len() as u64).max(passing);
+                FilterCost::new((passing, rows), self.column.space.dim, (self.k, ef)).is_scan()
+            }
         }
     }
 
@@ -390,9 +406,11 @@ impl Searcher<'_> {
         let ef = ef.max(self.k);
         let mut stats = vec![SearchStats::default(); queries.len()];
         let at = (self.view, self.column);
-        let found = index
-            .graph
-            .search(queries, (self.k, ef), &wanted, at, &mut stats)?;
+        let entries = self.rows.matching.as_ref().map(|rows| rows.sample());
+        let found =
+            index
+                .graph
+                .search(queries, (self.k, ef), (&wanted, entries), at, &mut stats)?;
         for (found, stats) in all.iter_mut().zip(stats) {
             found.stats += stats;
             found.ef = Some(ef);

@@ -147,7 +147,7 @@ fn neighbors(
     let at = (view, column);
     let found = reached
         .graph
-        .search(&query, (NEAR, EF), &visible, at, &mut stats)?;
+        .search(&query, (NEAR, EF), (&visible, None), at, &mut stats)?;
     let mut near = Vec::with_capacity(NEAR);
     for neighbor in found.iter().flatten() {
         let Some((batch, at)) = view.locate(neighbor.row) else {

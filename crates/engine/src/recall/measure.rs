@@ -158,7 +158,7 @@ pub(crate) fn climb(
         let found = reached.graph.search(
             query,
             (MOST.min(ef), ef),
-            &visible,
+            (&visible, None),
             (view, column),
             &mut stats,
         )?;
