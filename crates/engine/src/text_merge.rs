@@ -28,9 +28,24 @@ impl TextIndex {
     /// # Errors
     /// If tantivy refuses; what was there stays.
     pub fn tend(&self, dataset: &Dataset) -> Result<bool> {
-        let Some(mut looked) = self.merging.try_lock() else {
-            return Ok(false);
-        };
+        match self.merging.try_lock() {
+            Some(mut looked) => self.tend_once(dataset, &mut looked),
+            None => Ok(false),
+        }
+    }
+
+    /// Does all that there is to do, whoever else is at it.
+    ///
+    /// # Errors
+    /// As [`TextIndex::tend`].
+    pub fn tend_all(&self, dataset: &Dataset) -> Result<()> {
+        let mut looked = self.merging.lock();
+        while self.tend_once(dataset, &mut looked)? {}
+        Ok(())
+    }
+
+    /// `looked` is how many rows had died when pieces were last looked over.
+    fn tend_once(&self, dataset: &Dataset, looked: &mut u64) -> Result<bool> {
         let pieces = self.pieces();
         let sizes: Vec<usize> = pieces.list.iter().map(|held| held.piece.len()).collect();
         // What has died by now is dead for every reader who finds the merged piece.

@@ -105,7 +105,7 @@ pub(crate) fn vacuum(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
     for index in dataset.indexes().iter() {
         while step(dataset, index) {}
     }
-    while dataset.text().tend(dataset)? {}
+    dataset.text().tend_all(dataset)?;
     rebuild(dataset, options)
 }
 

@@ -81,7 +81,7 @@ pub struct Verification {
     /// Index up to which the checkpoint holds everything.
     pub covered: u64,
     /// One for each kind, in the order of [`FileKind::ALL`].
-    pub tallies: [Tally; 5],
+    pub tallies: [Tally; 6],
     /// All damage, the log's first.
     pub damages: Vec<FileDamage>,
     /// An unfinished write at the end of the log: no damage, the next start cuts it.

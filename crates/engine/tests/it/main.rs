@@ -21,3 +21,4 @@ mod recall;
 mod repair;
 mod replay;
 mod rows;
+mod text;

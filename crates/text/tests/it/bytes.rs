@@ -35,15 +35,6 @@ fn a_newer_version_is_refused_as_such() {
 }
 
 #[test]
-fn zz_write() {
-    std::fs::write(
-        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/piece-1.text"),
-        piece().encode().unwrap(),
-    )
-    .unwrap();
-}
-
-#[test]
 fn a_file_of_the_first_version_opens() {
     let golden = include_bytes!("../golden/piece-1.text");
     let read = Piece::decode(golden.to_vec()).expect("it opens");
