@@ -103,15 +103,6 @@ fn the_second_version_opens() {
 }
 
 #[test]
-fn zz_write() {
-    std::fs::write(
-        concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/manifest-2"),
-        sample().encode().unwrap(),
-    )
-    .unwrap();
-}
-
-#[test]
 fn a_failed_replacement_leaves_the_old_one() {
     for operation in [
         Operation::Create,
