@@ -12,6 +12,7 @@ use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
 use crate::graph::GraphOptions;
 use crate::schema::DatasetSchema;
+use crate::text_index::TextIndex;
 
 /// What the log says of a write: its place, and what survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,8 +128,9 @@ fn apply_small(catalog: &Catalog, params: GraphOptions, index: u64, op: Small) -
             schema,
         } => {
             let schema = DatasetSchema::new(&schema.decode()?, 1)?;
+            let text = TextIndex::new(Arc::clone(&catalog.text_columns), None);
             let created = Dataset::new(dataset, &name, schema, index, params)?;
-            catalog.insert(index, Arc::new(created));
+            catalog.insert(index, Arc::new(created.with_text(text)));
             Ok(0)
         }
         Small::DropDataset { dataset } => {

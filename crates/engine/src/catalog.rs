@@ -18,6 +18,8 @@ pub struct Catalog {
     /// Held while an operation that depends on what exists (create, drop) goes through the log, so that two of
     /// them don't both find the name free. Holds the number that the next dataset gets.
     pub ordering: Mutex<u64>,
+    /// The columns that full text is searched in, as configured; empty for all of strings.
+    pub(crate) text_columns: Arc<[String]>,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +56,15 @@ impl Catalog {
         Catalog {
             inner: RwLock::new(inner),
             ordering: Mutex::new(next_dataset),
+            text_columns: Arc::default(),
+        }
+    }
+
+    /// The same, full text being searched in these columns; in all of strings, if there are none.
+    pub(crate) fn with_text_columns(self, text_columns: Arc<[String]>) -> Self {
+        Catalog {
+            text_columns,
+            ..self
         }
     }
 

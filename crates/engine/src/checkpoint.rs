@@ -17,6 +17,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::seal::{folder, seal_locked};
 use crate::shared::Shared;
+use crate::text_file;
 use crate::view::View;
 
 /// Name of the manifest in the data folder.
@@ -109,7 +110,7 @@ pub(crate) fn file_number(file: &str) -> Option<u64> {
 
 /// Writes what one dataset needs beyond its segments so far.
 fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManifest> {
-    // Graphs first: every row that they hold is then in the view taken after.
+    // Indexes first: every row that they hold is then in the view taken after.
     let mut graphs = Vec::new();
     let dir = folder(shared, dataset.number);
     shared.disk.create_dir_all(&dir)?;
@@ -139,6 +140,7 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
             rows_end,
         });
     }
+    let text = text_file::save(shared, dataset)?;
     // From here on this moment counts: rows that came while it was sealed are left to the log.
     let view = seal_locked(shared, dataset, true)?;
     let dead = dead_rows(&view);
@@ -168,6 +170,7 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
             .collect(),
         tombstones,
         indexes: graphs,
+        text: text_file::named(text, dataset, &view),
     })
 }
 
@@ -197,8 +200,8 @@ fn dead_rows(view: &View) -> Tombstones {
     dead
 }
 
-/// Writes and syncs a graph, and gives the file's name.
-fn write_file(shared: &Shared, path: &Path, bytes: &[u8]) -> Result<String> {
+/// Writes and syncs the file of an index, and gives the file's name.
+pub(crate) fn write_file(shared: &Shared, path: &Path, bytes: &[u8]) -> Result<String> {
     let file = shared.disk.create(path)?;
     for chunk in bytes.chunks(1 << 26) {
         file.append_vectored(&[IoSlice::new(chunk)])?;
@@ -230,6 +233,7 @@ fn holds(dataset: &Arc<Dataset>, name: &str) -> bool {
         .segments
         .iter()
         .any(|segment| segment.meta().file == name)
+        || dataset.text().holds(name)
 }
 
 /// Removes the files below `root` that neither the manifest names nor `is_used` knows, and the folders of datasets that
@@ -274,6 +278,8 @@ pub(crate) fn files_of(dataset: &DatasetManifest) -> HashSet<&str> {
     let segments = dataset.segments.iter().map(|segment| &segment.file);
     let tombstones = dataset.tombstones.iter().map(|dead| &dead.file);
     let indexes = dataset.indexes.iter().map(|index| &index.file);
-    let all = segments.chain(tombstones).chain(indexes);
+    let pieces = dataset.text.iter().flat_map(|text| &text.pieces);
+    let texts = pieces.map(|piece| &piece.file);
+    let all = segments.chain(tombstones).chain(indexes).chain(texts);
     all.map(String::as_str).collect()
 }

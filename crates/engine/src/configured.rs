@@ -10,12 +10,13 @@ use crate::quantization::Quantization;
 
 impl Options {
     /// The keys of the configuration that an engine reads; the others are for a server.
-    pub const KEYS: [&str; 23] = [
+    pub const KEYS: [&str; 24] = [
         "compact_interval",
         "doput_batch_size",
         "hnsw_ef_construction",
         "hnsw_ef_search",
         "hnsw_m",
+        "hybrid_text_columns",
         "index_queue_size",
         "index_workers",
         "max_wal_size",
@@ -73,6 +74,7 @@ impl Options {
             max_log_bytes: config.max_wal_size,
             memory_limit: config.memory_limit,
             recall_share: config.recall_share,
+            text_columns: config.hybrid_text_columns.clone(),
             ..defaults
         }
     }

@@ -18,6 +18,7 @@ use crate::graph::GraphOptions;
 use crate::id::Id;
 use crate::schema::{DatasetSchema, VectorColumn};
 use crate::tail::{Tail, TailBatch};
+use crate::text_index::TextIndex;
 use crate::view::View;
 
 /// A dataset. Writes reach it in the order of the log, from one thread; readers take a [`View`] at any time.
@@ -37,6 +38,7 @@ pub struct Dataset {
     params: GraphOptions,
     /// Which rows passed the filters of late.
     pub(crate) filters: FilterCache,
+    text: TextIndex,
     /// Whether what is applied is kept from readers.
     replaying: AtomicBool,
 }
@@ -103,8 +105,19 @@ impl Dataset {
             indexes: ArcSwap::from_pointee(indexes),
             params,
             filters: FilterCache::default(),
+            text: TextIndex::default(),
             replaying: AtomicBool::new(false),
         }
+    }
+
+    /// The same with another text index.
+    pub(crate) fn with_text(self, text: TextIndex) -> Self {
+        Dataset { text, ..self }
+    }
+
+    /// The text index.
+    pub(crate) fn text(&self) -> &TextIndex {
+        &self.text
     }
 
     /// From now on nothing that is applied is shown to readers, of which there are none while the log is replayed:
@@ -155,20 +168,19 @@ impl Dataset {
 
     /// Rows that some index still has to take.
     pub fn unindexed(&self) -> u64 {
-        let next_row = self.view.load().next_row;
-        self.indexes
-            .load()
-            .iter()
-            .map(|index| index.waiting(next_row))
-            .max()
-            .unwrap_or(0)
+        let view = self.view.load();
+        let indexes = self.indexes.load();
+        let waiting = indexes.iter().map(|index| index.waiting(view.next_row));
+        let graphs = waiting.max().unwrap_or(0);
+        graphs.max(self.text.waiting(&view))
     }
 
     /// Waits until every index has taken the rows that are there now, and says whether that came before the timeout.
     pub fn wait_for_index(&self, timeout: Duration) -> bool {
-        let (end, deadline) = (self.view.load().next_row, Instant::now() + timeout);
+        let (view, deadline) = (self.view.load(), Instant::now() + timeout);
         let indexes = self.indexes.load();
-        indexes.iter().all(|index| index.wait(end, deadline))
+        let mut graphs = indexes.iter();
+        graphs.all(|index| index.wait(view.next_row, deadline)) && self.text.wait(&view, deadline)
     }
 
     /// The row that holds `id` now.

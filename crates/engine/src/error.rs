@@ -87,6 +87,21 @@ pub enum Error {
         expected: String,
         got: String,
     },
+    #[error("column '{column}' has longbow.text '{got}': {why}")]
+    BadText {
+        column: String,
+        got: String,
+        why: &'static str,
+    },
+    #[error(
+        "column '{column}' of dataset '{dataset}' has longbow.text {expected}, got {got}; it is fixed by the first put with the column, so leave it out or put into a new dataset"
+    )]
+    TextChanged {
+        dataset: String,
+        column: String,
+        expected: String,
+        got: String,
+    },
     #[error("column '{column}' has longbow.recall_target '{got}': {why}")]
     BadRecallTarget {
         column: String,
@@ -163,6 +178,20 @@ pub enum Error {
     },
     #[error("{0}")]
     Filter(Box<dyn FilterError>),
+    #[error(
+        "full text is not searched in column '{column}' of dataset '{dataset}'; its text columns are {have}"
+    )]
+    NotATextColumn {
+        dataset: String,
+        column: String,
+        have: String,
+    },
+    #[error(
+        "dataset '{0}' has no column to search full text in; put one of strings, or see LONGBOW_HYBRID_TEXT_COLUMNS and longbow.text"
+    )]
+    NoTextColumn(String),
+    #[error("text_query: {0}")]
+    TextQuery(longbow_text::QueryError),
     #[error("{0} is not in this version of Longbow; leave it out of the request")]
     Unimplemented(String),
     #[error("{0}{remedy}", remedy = remedy(.0))]
@@ -173,6 +202,10 @@ pub enum Error {
     Disk(#[from] longbow_disk::Error),
     #[error("the index refuses: {0}")]
     Index(#[from] longbow_index::Error),
+    #[error("the text index refuses: {0}")]
+    Text(longbow_text::Error),
+    #[error("the text file '{file}' is damaged; the text index is built anew from the rows")]
+    BadTextFile { file: String },
     #[error("arrow: {0}")]
     Arrow(#[from] arrow_schema::ArrowError),
     #[error("the graph file '{file}' is damaged; it is built anew from the rows")]
@@ -245,6 +278,12 @@ impl Error {
             Error::QuantizationChanged { .. } => "quantization_changed",
             Error::BadRecallTarget { .. } => "bad_recall_target",
             Error::RecallTargetChanged { .. } => "recall_target_changed",
+            Error::BadText { .. } => "bad_text",
+            Error::TextChanged { .. } => "text_changed",
+            Error::NotATextColumn { .. } | Error::NoTextColumn(_) => "not_a_text_column",
+            Error::TextQuery(_) => "bad_text_query",
+            Error::Text(_) => "text_refused",
+            Error::BadTextFile { .. } => "bad_text_file",
             Error::TypeChanged { .. } => "schema_changed",
             Error::ColumnMissing { .. } => "column_missing",
             Error::EmptyBatch => "empty_batch",
@@ -296,6 +335,8 @@ impl Error {
             Error::Timeout(_) => Class::DeadlineExceeded,
             Error::Disk(_)
             | Error::Index(_)
+            | Error::Text(_)
+            | Error::BadTextFile { .. }
             | Error::Arrow(_)
             | Error::BadEntry { .. }
             | Error::BadGraph { .. }
@@ -303,6 +344,16 @@ impl Error {
             | Error::LogMissing { .. }
             | Error::Unsure(_) => Class::Internal,
             _ => Class::InvalidArgument,
+        }
+    }
+}
+
+/// Queries that cannot be read are the client's, all else is ours.
+impl From<longbow_text::Error> for Error {
+    fn from(error: longbow_text::Error) -> Self {
+        match error {
+            longbow_text::Error::Query(error) => Error::TextQuery(error),
+            other => Error::Text(other),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Background threads that move rows from the tail into the graphs.
+//! Background threads that move rows from the tail into the graphs and the text index.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -95,9 +95,9 @@ fn stand_back(share: Share) {
     tracing::debug!(?share, stood_back, "background thread");
 }
 
-/// Does one job of each index of a dataset; false if there was none.
+/// Does a job of each index of a dataset; false if there was none.
 fn work(dataset: &Dataset) -> bool {
-    let mut worked = false;
+    let mut worked = vacuum::text_step(dataset);
     for index in dataset.indexes().iter() {
         worked |= vacuum::step(dataset, index);
         let view = dataset.view();

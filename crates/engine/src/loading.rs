@@ -1,4 +1,4 @@
-//! Graphs of the last checkpoint, read while the node serves: until a graph is there, its rows are scanned. So the first
+//! Graphs and text indexes of the last checkpoint, read while the node serves: until they are there, rows are scanned. So the first
 //! answer does not wait for the largest graph.
 
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::graph::{Graph, GraphOptions};
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
+use crate::text_file;
 use crate::vectors::Vectors;
 use crate::verify::check_graph;
 use crate::view::{Part, View};
@@ -41,6 +42,14 @@ impl Drop for Ending<'_> {
 
 /// Reads graphs, one after the other. Those that are left when the node stops stay in their files.
 pub(crate) fn run(shared: &Shared, loads: Vec<Load>) {
+    // Texts first: they are there sooner.
+    for dataset in shared.catalog.datasets() {
+        if shared.stopping.load(Ordering::Acquire) {
+            return;
+        }
+        text_file::load(shared, &dataset);
+        shared.indexers.ring();
+    }
     for load in loads {
         if shared.stopping.load(Ordering::Acquire) {
             return;

@@ -11,7 +11,7 @@ use crate::schema::DatasetSchema;
 pub struct Memory {
     /// Unsealed rows.
     pub tail_bytes: u64,
-    /// Graphs: links, and vectors or their codes.
+    /// Graphs: links, and vectors or their codes; text indexes.
     pub index_bytes: u64,
     /// Id maps and liveness of rows.
     pub bookkeeping_bytes: u64,
@@ -36,6 +36,7 @@ impl Engine {
             for index in dataset.indexes().iter() {
                 memory.index_bytes += index.graph().memory_bytes() as u64;
             }
+            memory.index_bytes += dataset.text().bytes();
         }
         memory
     }
@@ -57,7 +58,10 @@ impl Engine {
         // Rows that were taken before and are in no graph yet were promised their place there.
         for dataset in self.catalog().datasets() {
             let mut promised = promised(&dataset, self);
+            let text = dataset.text();
+            asked = asked.saturating_add(text.bytes_of(text.missing(&dataset.view())));
             if dataset.name == name {
+                asked = asked.saturating_add(text.bytes_of(rows as u64));
                 promised = promised.saturating_add(std::mem::take(&mut new));
             }
             asked = asked.saturating_add(promised.saturating_sub(free_bytes(&dataset)));

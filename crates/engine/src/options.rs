@@ -39,6 +39,8 @@ pub struct Options {
     pub ef_search: usize,
     /// Share of one core that measures the recall of searches and calibrates indexes, from 0 to 1; 0: nothing does.
     pub recall_share: f64,
+    /// The columns that full text is searched in, unless a field says so by `longbow.text`; empty: all of strings but the id.
+    pub text_columns: Vec<String>,
     /// Indexing threads.
     pub index_workers: usize,
     /// Jobs waiting for indexers beyond which writers are asked to slow down.
@@ -84,6 +86,7 @@ impl Options {
             },
             ef_search: 50,
             recall_share: 0.02,
+            text_columns: Vec::new(),
             index_workers: std::thread::available_parallelism().map_or(1, usize::from),
             index_queue: 10_000,
             seal_bytes: 128 << 20,

@@ -18,6 +18,7 @@ use crate::quantization;
 use crate::recall_target;
 use crate::schema::{DatasetSchema, stored_schema};
 use crate::shared::Pending;
+use crate::text_column;
 use crate::vectors::Vectors;
 
 /// One client's stream of batches into one dataset.
@@ -55,6 +56,7 @@ impl PutSession {
         }
         quantization::check(&stored, &meaning.vectors, metric)?;
         recall_target::check(&stored, &meaning.vectors)?;
+        text_column::check(&stored)?;
         check_schema(&stored)?;
         let dictionaries = has_dictionaries(incoming)
             .then(|| Dictionaries::new(incoming))

@@ -23,6 +23,8 @@ use crate::replay::replaying;
 use crate::schema::{DatasetSchema, VectorColumn};
 use crate::shared::Shared;
 use crate::tail::Tail;
+use crate::text_column::TextColumn;
+use crate::text_index::TextIndex;
 use crate::view::View;
 
 /// Dead rows of a checkpoint died before any log entry that a reader can ask about.
@@ -143,7 +145,8 @@ fn load(disk: &dyn Disk, options: &Options, manifest: &Manifest) -> Result<(Cata
     }
     let namespaces = manifest.namespaces.clone();
     let next_dataset = manifest.next_dataset.max(1);
-    let catalog = Catalog::restored(manifest.catalog_index, next_dataset, namespaces, datasets);
+    let catalog = Catalog::restored(manifest.catalog_index, next_dataset, namespaces, datasets)
+        .with_text_columns(Arc::from(&options.text_columns[..]));
     Ok((catalog, loads))
 }
 
@@ -185,14 +188,31 @@ fn load_dataset(
         indexes.push(index);
         loads.extend(load);
     }
-    Ok(Dataset::from_parts(
+    let text = load_text(options, saved, &schema);
+    let dataset = Dataset::from_parts(
         saved.number,
         &saved.name,
         view,
         ids,
         indexes,
         options.graphs,
-    ))
+    );
+    Ok(dataset.with_text(text))
+}
+
+/// The text index, to be read if it is over the columns of today.
+fn load_text(options: &Options, saved: &DatasetManifest, schema: &DatasetSchema) -> TextIndex {
+    let chosen: Arc<[String]> = Arc::from(&options.text_columns[..]);
+    let columns = TextColumn::all(schema, &chosen);
+    let columns: Vec<_> = columns.iter().map(TextColumn::saved).collect();
+    let same = saved.text.clone().filter(|text| text.columns == columns);
+    if same.is_none() && !columns.is_empty() {
+        tracing::info!(
+            dataset = saved.name,
+            "text index is built anew: none is saved of these columns"
+        );
+    }
+    TextIndex::new(chosen, same)
 }
 
 /// Marks the rows dead that compaction dropped. Those that a graph holds still must not be taken for living ones, and

@@ -23,7 +23,7 @@ use crate::verify::{FileKind, Verification};
 pub struct Repair {
     /// What has to go from the log, if it is damaged.
     pub cut: Option<Cut>,
-    /// Damaged graphs, to be built anew by the node.
+    /// Damaged graphs and text indexes, to be built anew by the node.
     pub graphs: Vec<PathBuf>,
     /// Files of which the damage stays, whatever is done here. If there are any, a repair of the rest is in vain.
     pub beyond: Vec<PathBuf>,
@@ -46,7 +46,7 @@ impl Folder {
         for damage in &found.damages {
             use longbow_log::Error as Log;
             match (&damage.kind, &damage.error) {
-                (FileKind::Graphs, _) => repair.graphs.push(damage.file.clone()),
+                (FileKind::Graphs | FileKind::Texts, _) => repair.graphs.push(damage.file.clone()),
                 (FileKind::Log, Error::Log(Log::Damaged { .. } | Log::Disk(_))) => {}
                 _ => repair.beyond.push(damage.file.clone()),
             }
@@ -59,13 +59,15 @@ impl Folder {
         Ok(repair)
     }
 
-    /// The manifest without the damaged graphs, and holding nothing that the log will number again.
+    /// The manifest without damaged indexes, and holding nothing that the log will number again.
     fn manifest_after(&self, repair: &Repair, manifest: &Manifest) -> Manifest {
         let mut manifest = manifest.clone();
         for dataset in &mut manifest.datasets {
             let dir = self.dataset_dir(dataset.number);
             let sound = |file: &String| !repair.graphs.contains(&dir.join(file));
             dataset.indexes.retain(|index| sound(&index.file));
+            let text = dataset.text.take();
+            dataset.text = text.filter(|text| text.pieces.iter().all(|piece| sound(&piece.file)));
         }
         if let Some(cut) = repair.cut.as_ref().filter(|cut| cut.damage.is_some()) {
             let last = cut.next - 1;

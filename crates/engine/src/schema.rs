@@ -10,6 +10,7 @@ use longbow_kernels::{Metric, Scalar};
 use crate::error::{Error, Result};
 use crate::quantization::{self, Quantization};
 use crate::recall_target;
+use crate::text_column;
 
 /// Longest vector that is accepted, in elements.
 pub const MAX_DIM: usize = 65_536;
@@ -159,7 +160,7 @@ impl DatasetSchema {
     /// The schema after a put of `incoming`: `None` if it adds nothing, else the grown one.
     ///
     /// # Errors
-    /// If a column changed its type, dimension, quantization or recall target, if a vector column or the id is missing, if the metric differs.
+    /// If a column changed its type, dimension, quantization, recall target or tokenizer, if a vector column or the id is missing, if the metric differs.
     pub fn evolve(&self, dataset: &str, incoming: &SchemaRef) -> Result<Option<Arc<Self>>> {
         DatasetSchema::new(incoming, 0)?;
         if let Some(metric) = metric_of(incoming)?
@@ -177,6 +178,7 @@ impl DatasetSchema {
                 Ok(known) if same_type(known.data_type(), field.data_type()) => {
                     quantization::check_same(dataset, known, field)?;
                     recall_target::check_same(dataset, known, field)?;
+                    text_column::check_same(dataset, known, field)?;
                 }
                 Ok(known) => {
                     return Err(Error::TypeChanged {

@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub maintenance: Bell,
     /// Graphs of the last checkpoint that could not be read.
     pub rebuilt_graphs: AtomicUsize,
+    /// Text indexes of the last checkpoint that could not be read.
+    pub rebuilt_texts: AtomicUsize,
     /// Rung only at the end; the thread that measures recall sleeps on it.
     pub recall: Bell,
     /// For requests of many queries.
@@ -77,6 +79,7 @@ impl Shared {
             jobs_done: AtomicU64::new(0),
             maintenance: Bell::default(),
             rebuilt_graphs: AtomicUsize::new(0),
+            rebuilt_texts: AtomicUsize::new(0),
             recall: Bell::default(),
             helpers: Helpers::new(),
             files: Mutex::new(()),

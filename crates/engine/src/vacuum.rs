@@ -1,4 +1,4 @@
-//! Graphs without their dead.
+//! Indexes without their dead.
 //!
 //! From a graph of codes dead rows are taken out, piece by piece, by the threads that insert rows. A graph of whole
 //! vectors is built anew beside the old one when too many rows in it are dead.
@@ -83,14 +83,29 @@ fn begin(dataset: &Dataset, index: &ColumnIndex, codes: &QuantizedGraph) -> bool
     }
 }
 
-/// Takes the dead rows out of the graphs of a dataset; begins at least, where searches are under way that see them.
+/// Does a job of the text index of a dataset: rows are taken in, pieces merged, dead rows left out. False if there was none.
+pub(crate) fn text_step(dataset: &Dataset) -> bool {
+    let text = dataset.text();
+    let worked = text.advance(dataset).and_then(|advanced| {
+        // Both, so that pieces do not become many while rows come.
+        Ok(text.tend(dataset)? || advanced)
+    });
+    worked.unwrap_or_else(|error| {
+        // The rows are read by each search, and what was there stays; say so loudly.
+        tracing::error!(dataset = dataset.name, %error, "indexing text failed");
+        false
+    })
+}
+
+/// Takes the dead rows out of the indexes of a dataset; begins at least, where searches are under way that see them.
 ///
 /// # Errors
-/// As [`rebuild`].
+/// As [`rebuild`], or if the text index cannot be written anew; it stays then.
 pub(crate) fn vacuum(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
     for index in dataset.indexes().iter() {
         while step(dataset, index) {}
     }
+    dataset.text().tend_all(dataset)?;
     rebuild(dataset, options)
 }
 

@@ -10,6 +10,7 @@ use crate::checkpoint::{MANIFEST, covered, files_of};
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::recover::refuse_missing_log;
+use crate::text_file;
 
 /// How much of a file is read at once, in bytes.
 const WINDOW: usize = 4 << 20;
@@ -28,16 +29,19 @@ pub enum FileKind {
     Tombstones,
     /// Saved graphs; nothing in them is counted.
     Graphs,
+    /// Saved pieces of text indexes; their rows are counted.
+    Texts,
 }
 
 impl FileKind {
     /// Every kind, in the order of reports.
-    pub const ALL: [FileKind; 5] = [
+    pub const ALL: [FileKind; 6] = [
         FileKind::Log,
         FileKind::Manifest,
         FileKind::Rows,
         FileKind::Tombstones,
         FileKind::Graphs,
+        FileKind::Texts,
     ];
 }
 
@@ -77,7 +81,7 @@ pub struct Verification {
     /// Index up to which the checkpoint holds everything.
     pub covered: u64,
     /// One for each kind, in the order of [`FileKind::ALL`].
-    pub tallies: [Tally; 5],
+    pub tallies: [Tally; 6],
     /// All damage, the log's first.
     pub damages: Vec<FileDamage>,
     /// An unfinished write at the end of the log: no damage, the next start cuts it.
@@ -288,6 +292,14 @@ impl Look<'_> {
             let check = |disk: &dyn Disk| check_graph(&disk.map(&path)?, index).map(|()| 0);
             self.file(FileKind::Graphs, &path, check)?;
         }
+        for file in dataset.text.iter().flat_map(|text| &text.pieces) {
+            let path = dir.join(&file.file);
+            self.file(FileKind::Texts, &path, |disk| {
+                let bytes = disk.read(&path, u64::MAX)?;
+                text_file::check(&bytes, file)?;
+                Ok(longbow_text::Piece::decode(bytes)?.len() as u64)
+            })?;
+        }
         Ok(())
     }
 }
@@ -320,7 +332,9 @@ fn bytes_of(dataset: &DatasetManifest) -> u64 {
     let segments = dataset.segments.iter().map(|segment| segment.bytes);
     let tombstones = dataset.tombstones.iter().map(|dead| dead.bytes);
     let indexes = dataset.indexes.iter().map(|index| index.bytes);
-    segments.chain(tombstones).chain(indexes).sum()
+    let pieces = dataset.text.iter().flat_map(|text| &text.pieces);
+    let texts = pieces.map(|piece| piece.bytes);
+    segments.chain(tombstones).chain(indexes).chain(texts).sum()
 }
 
 /// Where in a file the damage is, if the error says so.

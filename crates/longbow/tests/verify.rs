@@ -29,7 +29,7 @@ fn json_of(folder: &Path) -> (i32, Value) {
 }
 
 /// The kinds of files, where one of each lies, and a byte of it that matters.
-fn kinds(folder: &Path) -> [(&'static str, PathBuf, usize); 5] {
+fn kinds(folder: &Path) -> [(&'static str, PathBuf, usize); 6] {
     let dataset = folder.join("datasets/1");
     [
         ("log", one_of(&folder.join("log"), ".log"), 200),
@@ -37,6 +37,7 @@ fn kinds(folder: &Path) -> [(&'static str, PathBuf, usize); 5] {
         ("rows", one_of(&dataset, ".arrow"), 700),
         ("tombstones", one_of(&dataset, ".roaring"), 30),
         ("graphs", one_of(&dataset, ".hnsw"), 30),
+        ("texts", one_of(&dataset, ".text"), 30),
     ]
 }
 
@@ -120,7 +121,11 @@ fn all_damage_is_listed() {
         .iter()
         .map(|d| &d["kind"])
         .collect();
-    assert_eq!(kinds, ["log", "rows", "tombstones", "graphs"], "{found}");
+    assert_eq!(
+        kinds,
+        ["log", "rows", "tombstones", "graphs", "texts"],
+        "{found}"
+    );
 }
 
 #[test]

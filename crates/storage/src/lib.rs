@@ -83,7 +83,7 @@ pub use dictionaries::Dictionaries;
 pub use error::{Error, Result};
 pub use id_map::{IdKind, IdMap, Key, MAX_ID_BYTES, check_id_lengths, key_at};
 pub use layout::check_schema;
-pub use manifest::{DatasetManifest, FileRef, IndexRef, MANIFEST_VERSION, Manifest};
+pub use manifest::{DatasetManifest, FileRef, IndexRef, MANIFEST_VERSION, Manifest, TextRef};
 pub use message::{MAX_BATCH_ROWS, MAX_INFLATED_BYTES};
 pub use row_runs::RowRuns;
 pub use schema::{schema_from_message, schema_from_text, schema_to_message, schema_to_text};

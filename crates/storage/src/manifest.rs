@@ -16,7 +16,9 @@ use crate::error::{Error, Result};
 use crate::segment::SegmentMeta;
 
 /// Version of the manifest that is written.
-pub const MANIFEST_VERSION: u32 = 1;
+///
+/// Version 2 knows text indexes; a manifest of version 1 is one without.
+pub const MANIFEST_VERSION: u32 = 2;
 const ENVELOPE: Envelope = Envelope {
     magic: *b"LBMANI\0\0",
     version: MANIFEST_VERSION,
@@ -64,6 +66,9 @@ pub struct DatasetManifest {
     pub tombstones: Option<FileRef>,
     /// Its saved indexes.
     pub indexes: Vec<IndexRef>,
+    /// Its saved text index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextRef>,
 }
 
 /// A file of a checkpoint.
@@ -91,6 +96,18 @@ pub struct IndexRef {
     /// CRC-32C of the whole file.
     pub crc32c: u32,
     /// Rows before this one are in the index, or dead.
+    pub rows_end: u64,
+}
+
+/// A saved text index.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextRef {
+    /// Its columns and their tokenizers.
+    pub columns: Vec<(String, String)>,
+    /// Its files, in order of rows.
+    pub pieces: Vec<FileRef>,
+    /// Rows before this one are in the index, or dead, or without text.
     pub rows_end: u64,
 }
 

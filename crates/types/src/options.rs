@@ -233,6 +233,8 @@ options! {
         hnsw_ef_search: usize, Int(1, 65_536), Text("50");
         /// Share of one core that measures the recall of searches and calibrates indexes for recall targets. 0 for neither.
         recall_share: f64, Float(0.0, 1.0), Text("0.02");
+        /// The columns that full text is searched in, unless a column's field says so by `longbow.text`; empty: all string columns but `id`.
+        hybrid_text_columns: Vec<String>, List, Text("");
         /// Threads that build indexes.
         index_workers: usize, Int(1, 1024), Ask("the number of cores", |host| host.cores.min(1024).to_string());
         /// Pieces of work that may wait for the index threads.
@@ -266,8 +268,6 @@ options! {
         rate_limit_burst: Int(0, 1_000_000_000), "0";
         /// Rows expire this long after their `timestamp`; 0: never.
         ttl: Span(0, u64::MAX), "0";
-        /// The columns of the text index; empty: all string columns.
-        hybrid_text_columns: List, "";
         /// The weight of vectors against text.
         hybrid_alpha: Float(0.0, 1.0), "0.5";
         /// The bucket for snapshots.

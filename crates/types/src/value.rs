@@ -325,6 +325,7 @@ macro_rules! from_value {
 from_value! {
     SocketAddr: Value::Addr(addr) => Some(*addr);
     PathBuf: Value::Path(path) => Some(path.clone());
+    Vec<String>: Value::List(words) => Some(words.clone());
     String: Value::Text(text) => Some(text.clone());
     bool: Value::Flag(flag) => Some(*flag);
     f64: Value::Float(n) => Some(*n);

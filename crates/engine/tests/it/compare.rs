@@ -4,7 +4,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_select::concat::concat_batches;
-use longbow_engine::{Engine, Id, Piece, Result, ScanRequest, SearchReply, SearchRequest};
+use longbow_engine::{
+    Engine, Id, Piece, Result, ScanRequest, SearchReply, SearchRequest, TextQuery,
+};
 use longbow_storage::Batch;
 
 use crate::condition::Comparison;
@@ -87,6 +89,7 @@ pub fn check(
     if let Some(difference) = difference(engine, name, shape, model) {
         panic!("{difference}");
     }
+    check_text(engine, name, shape, model, random);
     if !model.exists {
         return [0, 0];
     }
@@ -290,4 +293,50 @@ impl Look<'_> {
             .nearest(self.shape, self.second, self.query, k, test);
         distances.into_iter().map(Near).collect()
     }
+}
+
+/// Fails if the words of tags and texts do not find the rows that have them, with the scores of the definition.
+fn check_text(engine: &Engine, name: &str, shape: &Shape, model: &Model, random: &mut Random) {
+    if !model.exists {
+        return;
+    }
+    let (tag, text) = (random.below(10) as u32, random.below(50) as u32);
+    let words = format!("t{tag} s{text}");
+    let query = TextQuery {
+        text: words,
+        columns: None,
+    };
+    let found = engine.text_search(name, &query, usize::MAX >> 1);
+    let found = found.expect("a good query of a dataset that is there");
+    let rows: Vec<&Row> = model.rows().collect();
+    let tag_of = |row: &Row| row.tag;
+    let has_text = model.extras.contains(&Extra::Text);
+    let text_of = |row: &Row| row.extras[Extra::Text as usize].filter(|_| has_text);
+    // All texts are of one word, so each is as long as the mean.
+    let score = |of: &dyn Fn(&Row) -> Option<u32>, value: u32, row: &Row| {
+        let n = rows.iter().filter(|row| of(row).is_some()).count() as f64;
+        let df = rows.iter().filter(|row| of(row) == Some(value)).count() as f64;
+        let idf = (1.0 + (n - df + 0.5) / (df + 0.5)).ln();
+        (of(row) == Some(value)).then_some(idf / 2.2)
+    };
+    let tagged = rows.iter().find(|row| tag_of(row) == Some(tag));
+    let by_tag = tagged.and_then(|row| score(&tag_of, tag, row));
+    let worded = rows.iter().find(|row| text_of(row) == Some(text));
+    let by_text = worded.and_then(|row| score(&text_of, text, row));
+    let mut expected = std::collections::HashMap::new();
+    for row in &rows {
+        let by_tag = by_tag.filter(|_| tag_of(row) == Some(tag));
+        let by_text = by_text.filter(|_| text_of(row) == Some(text));
+        if by_tag.is_some() || by_text.is_some() {
+            let sum = by_tag.unwrap_or(0.0) + by_text.unwrap_or(0.0);
+            expected.insert(shape.id(row.key).to_string(), sum);
+        }
+    }
+    assert_eq!(found.len(), expected.len(), "{name}: {query:?}");
+    for (id, score) in &found {
+        let right = expected.get(&id.to_string()).copied().unwrap_or(-1.0);
+        let close = (f64::from(*score) - right).abs() < 1e-5;
+        assert!(close, "{name}: {query:?} gives {id} {score}, not {right}");
+    }
+    assert!(found.windows(2).all(|pair| pair[0].1 >= pair[1].1));
 }

@@ -24,3 +24,4 @@ mod repair;
 mod replay;
 mod rows;
 mod shapes;
+mod text;

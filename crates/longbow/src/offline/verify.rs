@@ -97,6 +97,7 @@ fn line(tally: &Tally) -> String {
         FileKind::Rows => ("rows", Some(("row", "rows"))),
         FileKind::Tombstones => ("tombstones", Some(("dead row", "dead rows"))),
         FileKind::Graphs => ("graphs", None),
+        FileKind::Texts => ("texts", Some(("row", "rows"))),
     };
     let entries = match noun {
         Some((one, _)) if tally.entries == 1 => format!("1 {one}"),

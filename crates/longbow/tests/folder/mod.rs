@@ -5,9 +5,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::types::Float32Type;
-use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch};
+use arrow_array::{FixedSizeListArray, Int64Array, RecordBatch, StringArray};
 use longbow_engine::{Engine, Id, Options};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -32,10 +33,12 @@ fn batch(ids: std::ops::Range<i64>) -> RecordBatch {
     };
     let vectors =
         FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(ids.clone().map(vector), 8);
+    let texts = StringArray::from_iter_values(ids.clone().map(|id| format!("word {}", id % 9)));
     let ids = Int64Array::from(ids.collect::<Vec<_>>());
     let columns = [
         ("id", Arc::new(ids) as _),
         ("vector", Arc::new(vectors) as _),
+        ("text", Arc::new(texts) as _),
     ];
     RecordBatch::try_from_iter(columns).expect("columns of one length")
 }
@@ -57,6 +60,8 @@ pub fn fill(folder: &Path) -> Written {
     let dead = (0..20).map(Id::Int).collect();
     let deleted = engine.delete_ids("words", dead).expect("known ids");
     deleted.wait().expect("acknowledged");
+    let dataset = engine.dataset("words").expect("it is there");
+    assert!(dataset.wait_for_index(Duration::from_secs(300)));
     engine.checkpoint().expect("a checkpoint");
     for start in 0..30 {
         put(1000 + start * 50..1050 + start * 50);

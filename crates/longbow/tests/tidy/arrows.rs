@@ -3,16 +3,19 @@
 use crate::tree::Tree;
 
 /// What each crate may stand on. A crate that is not here may not exist; add it with its arrows, on purpose.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("types", &[]),
     ("kernels", &[]),
     ("disk", &[]),
     ("index", &["kernels"]),
     ("log", &["disk"]),
     ("storage", &["disk"]),
+    ("text", &[]),
     (
         "engine",
-        &["types", "kernels", "index", "disk", "log", "storage"],
+        &[
+            "types", "kernels", "index", "disk", "log", "storage", "text",
+        ],
     ),
     ("query", &["engine", "disk"]),
     ("server", &["types", "engine", "query"]),

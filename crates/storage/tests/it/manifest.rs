@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use longbow_disk::{Disk, Fault, FaultyDisk, MemoryDisk, Operation};
-use longbow_storage::{DatasetManifest, Error, FileRef, IndexRef, Manifest, SegmentMeta};
+use longbow_storage::{DatasetManifest, Error, FileRef, IndexRef, Manifest, SegmentMeta, TextRef};
 use proptest::prelude::*;
 
 use crate::common::usual;
@@ -39,6 +39,15 @@ fn sample() -> Manifest {
             crc32c: 8,
             rows_end: 110,
         }],
+        text: Some(TextRef {
+            columns: vec![("title".into(), "en".into())],
+            pieces: vec![FileRef {
+                file: "text-41".into(),
+                bytes: 700,
+                crc32c: 9,
+            }],
+            rows_end: 100,
+        }),
     };
     Manifest {
         checkpoint: 42,
@@ -77,12 +86,20 @@ fn it_comes_back() {
 #[test]
 fn the_first_version_opens() {
     let golden = include_bytes!("../golden/manifest-1");
-    assert_eq!(Manifest::decode(&path(), golden).unwrap(), sample());
+    let mut expected = sample();
+    expected.datasets[0].text = None;
+    assert_eq!(Manifest::decode(&path(), golden).unwrap(), expected);
     assert_eq!(
         resealed(golden),
         golden,
         "the fixture is written as the diagram says"
     );
+}
+
+#[test]
+fn the_second_version_opens() {
+    let golden = include_bytes!("../golden/manifest-2");
+    assert_eq!(Manifest::decode(&path(), golden).unwrap(), sample());
 }
 
 #[test]
@@ -106,7 +123,7 @@ fn a_failed_replacement_leaves_the_old_one() {
 #[test]
 fn a_newer_version_is_refused() {
     let mut file = sample().encode().unwrap();
-    file[8..12].copy_from_slice(&2_u32.to_le_bytes());
+    file[8..12].copy_from_slice(&3_u32.to_le_bytes());
     let error = Manifest::decode(&path(), &file).unwrap_err();
     assert!(
         error

@@ -1,0 +1,7 @@
+//! The text index against a plain model, its query language in a table, and its bytes mangled.
+
+mod bytes;
+mod language;
+mod model;
+mod random;
+mod scores;
