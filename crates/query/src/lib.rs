@@ -5,7 +5,7 @@
 //!
 //! # What it is not
 //! - Not a transport: it takes bytes and knows neither Flight nor HTTP.
-//! - Not a planner yet: a search goes to the engine as it is asked.
+//! - Not a planner of its own: a search goes to the engine as it is asked, SQL to DataFusion ([`sql`]).
 //!
 //! # Invariants
 //! - An unknown key or value is refused, never ignored; the nearest key that is known is named.
@@ -27,6 +27,7 @@ mod actions;
 mod filter;
 pub mod json;
 mod refusal;
+pub mod sql;
 mod ticket;
 
 pub use actions::{Answer, run};
