@@ -1,7 +1,7 @@
 //! What a statement answers.
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{SchemaRef, UInt64Type};
 use tokio::sync::mpsc;
 
 use crate::refusal::Result;
@@ -21,6 +21,7 @@ pub struct Described {
 #[derive(Debug)]
 pub struct Answer {
     pub(super) schema: SchemaRef,
+    pub(super) writes: bool,
     pub(super) batches: mpsc::Receiver<Result<RecordBatch>>,
 }
 
@@ -36,6 +37,24 @@ impl Answer {
     /// What went wrong while the statement ran.
     pub async fn next(&mut self) -> Option<Result<RecordBatch>> {
         self.batches.recv().await
+    }
+
+    /// How many rows a write wrote; of a query, how many it answers.
+    ///
+    /// # Errors
+    /// As [`Answer::next`].
+    pub async fn count(mut self) -> Result<u64> {
+        let mut count = 0;
+        while let Some(batch) = self.next().await {
+            let batch = batch?;
+            let told = self.writes.then(|| batch.columns().first()).flatten();
+            let told = told.and_then(|column| column.as_primitive_opt::<UInt64Type>());
+            count += match told {
+                Some(told) => told.values().iter().sum(),
+                None => batch.num_rows() as u64,
+            };
+        }
+        Ok(count)
     }
 
     /// As [`Answer::next`], for a caller without an async runtime.

@@ -10,7 +10,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use crate::refusal::{Result, invalid};
 
 /// Most tokens between two commas, over all open brackets: what a chain of operators or joins may be long.
-const LONGEST_CHAIN: usize = 4_000;
+const LONGEST_CHAIN: usize = 2_000;
 
 /// Refuses what is too long or too deep.
 ///

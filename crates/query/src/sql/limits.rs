@@ -33,8 +33,6 @@ pub struct Setting {
     pub name: String,
     /// Its value, as text.
     pub value: String,
-    /// Where the value comes from.
-    pub source: String,
     /// What it does.
     pub meaning: String,
 }

@@ -22,6 +22,7 @@ mod moment;
 mod nearest;
 mod order;
 mod parameters;
+mod pushdown;
 mod refuse;
 mod rewrite;
 mod running;

@@ -17,7 +17,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::stream;
-use longbow_engine::{Engine, SearchReply, SearchRequest};
+use longbow_engine::{Condition, Engine, SearchReply, SearchRequest};
 
 use super::refuse::ours;
 use super::scan::leaf;
@@ -111,6 +111,7 @@ impl DisplayAs for Nearest {
         let SearchRequest {
             column,
             k,
+            filters,
             exact,
             ef,
             recall_target,
@@ -121,6 +122,14 @@ impl DisplayAs for Nearest {
             write!(f, ", column={column}")?;
         }
         write!(f, ", k={k}")?;
+        for Condition {
+            field,
+            comparison,
+            value,
+        } in filters
+        {
+            write!(f, ", {field} {comparison:?} {value}")?;
+        }
         if *exact {
             write!(f, ", exact")?;
         }

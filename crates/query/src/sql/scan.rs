@@ -18,7 +18,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::stream;
-use longbow_engine::{Batch, Piece, Scan, ScanRequest};
+use longbow_engine::{Batch, Condition, Piece, Scan, ScanRequest};
 
 use super::refuse::ours;
 use super::table::DatasetTable;
@@ -30,6 +30,8 @@ const BATCH_ROWS: usize = 8_192;
 #[derive(Debug, Clone)]
 pub(super) struct DatasetScan {
     pub table: Arc<DatasetTable>,
+    /// Conditions that every row meets.
+    pub conditions: Vec<Condition>,
     limit: Option<usize>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
@@ -44,6 +46,7 @@ impl DatasetScan {
     pub fn new(
         table: Arc<DatasetTable>,
         projection: Option<&Vec<usize>>,
+        conditions: Vec<Condition>,
         limit: Option<usize>,
     ) -> Result<Self> {
         use datafusion::catalog::TableProvider;
@@ -51,6 +54,7 @@ impl DatasetScan {
         Ok(DatasetScan {
             properties: leaf(&schema),
             table,
+            conditions,
             limit,
             schema,
             metrics: ExecutionPlanMetricsSet::new(),
@@ -67,6 +71,7 @@ impl DatasetScan {
         let request = ScanRequest {
             columns,
             limit: self.limit.map(|limit| limit as u64),
+            filters: self.conditions.clone(),
             ..ScanRequest::default()
         };
         self.table
@@ -101,6 +106,14 @@ impl DisplayAs for DatasetScan {
             self.table.name,
             columns.join(", ")
         )?;
+        for Condition {
+            field,
+            comparison,
+            value,
+        } in &self.conditions
+        {
+            write!(f, ", {field} {comparison:?} {value}")?;
+        }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),
@@ -164,7 +177,11 @@ impl ExecutionPlan for DatasetScan {
         _: &[Arc<Statistics>],
         _: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
-        Ok(Arc::new(self.table.statistics_of(&self.schema, self.limit)))
+        Ok(Arc::new(self.table.statistics_of(
+            &self.schema,
+            !self.conditions.is_empty(),
+            self.limit,
+        )))
     }
 
     fn supports_limit_pushdown(&self) -> bool {

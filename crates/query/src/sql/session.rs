@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, ScalarValue};
@@ -22,9 +22,9 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::{Answer, Described};
 use super::check::check;
 use super::limits::{Limits, Setting};
-use super::moment::Moment;
+use super::moment::{DATASETS, Moment, SYSTEM};
 use super::refuse::{ours, refuse};
-use super::system::System;
+use super::system::{self, System};
 use super::{parameters, rewrite, state, write};
 use crate::refusal::{Refusal, Result, invalid, unimplemented};
 
@@ -81,16 +81,16 @@ impl Session {
         })
     }
 
-    /// What a statement would answer, without running it.
+    /// What a statement would answer, without running it. The columns may depend on the values of parameters.
     ///
     /// # Errors
     /// If it cannot be planned.
-    pub async fn describe(&self, text: &str) -> Result<Described> {
+    pub async fn describe(&self, text: &str, parameters: Option<RecordBatch>) -> Result<Described> {
         let (inner, text) = (Arc::clone(&self.inner), text.to_owned());
         let (tell, told) = oneshot::channel();
         self.spawn(async move {
             // Who asked may be gone.
-            let _ = tell.send(inner.describe(&text).await);
+            let _ = tell.send(inner.describe(&text, parameters).await);
         });
         told.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -103,6 +103,27 @@ impl Session {
         self.start(text, parameters)
             .await
             .unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Schema, name and columns of every table.
+    ///
+    /// # Errors
+    /// If a table of the node cannot be made.
+    pub fn tables(&self) -> Result<Vec<(&'static str, String, SchemaRef)>> {
+        let Inner { engine, system, .. } = self.inner.as_ref();
+        let mut tables = Vec::new();
+        for name in system::TABLES {
+            if let Some(table) = system.table(engine, name) {
+                let table = table.map_err(longbow_engine::Error::from)?;
+                tables.push((SYSTEM, name.to_owned(), table.schema()));
+            }
+        }
+        let datasets = engine.catalog().datasets();
+        tables.extend(datasets.iter().map(|dataset| {
+            let schema = Arc::clone(&dataset.view().schema.arrow);
+            (DATASETS, dataset.name.clone(), schema)
+        }));
+        Ok(tables)
     }
 
     /// As [`Session::run`], for a caller without an async runtime.
@@ -180,7 +201,20 @@ impl Inner {
         Ok(Planned { state, plan })
     }
 
-    async fn describe(&self, text: &str) -> Result<Described> {
+    async fn describe(&self, text: &str, bound: Option<RecordBatch>) -> Result<Described> {
+        if let Some(bound) = bound.filter(|bound| bound.num_rows() > 0) {
+            let values = parameters::values(&bound, 0)?;
+            let plan = self.plan(text, &values).await?.plan;
+            return Ok(Described {
+                schema: Some(schema_of(&plan)),
+                parameters: bound.schema(),
+                writes: matches!(plan, LogicalPlan::Dml(_)),
+            });
+        }
+        self.describe_unbound(text).await
+    }
+
+    async fn describe_unbound(&self, text: &str) -> Result<Described> {
         let (state, mut statement) = self.parse(text)?;
         let (count, mut types) = rewrite::without_values(&mut statement)?;
         let plan = match state.statement_to_plan(statement).await {
@@ -205,15 +239,10 @@ impl Inner {
                 types.insert(number, data_type);
             }
         }
-        let writes = matches!(plan, LogicalPlan::Dml(_));
-        let schema = match writes {
-            true => write::answer_schema(),
-            false => Arc::clone(plan.schema().inner()),
-        };
         Ok(Described {
-            schema: Some(schema),
+            schema: Some(schema_of(&plan)),
             parameters: parameter_schema(count, &types),
-            writes,
+            writes: matches!(plan, LogicalPlan::Dml(_)),
         })
     }
 
@@ -231,8 +260,8 @@ impl Inner {
             () = tell.closed() => return,
             begun = self.within(deadline, self.begin(&text, parameters)) => begun,
         };
-        let mut rows = match begun {
-            Ok(rows) => rows,
+        let (mut rows, writes) = match begun {
+            Ok(begun) => begun,
             Err(refusal) => {
                 let _ = tell.send(Err(refusal));
                 return;
@@ -240,7 +269,14 @@ impl Inner {
         };
         let (sender, batches) = mpsc::channel(AHEAD);
         let schema = rows.schema();
-        if tell.send(Ok(Answer { schema, batches })).is_err() {
+        if tell
+            .send(Ok(Answer {
+                schema,
+                writes,
+                batches,
+            }))
+            .is_err()
+        {
             return;
         }
         loop {
@@ -288,12 +324,12 @@ impl Inner {
         &self,
         text: &str,
         parameters: Option<RecordBatch>,
-    ) -> Result<SendableRecordBatchStream> {
+    ) -> Result<(SendableRecordBatchStream, bool)> {
         let rows = match &parameters {
             None => 1,
             Some(parameters) => parameters.num_rows(),
         };
-        let (mut count, mut wrote) = (0, false);
+        let mut count = 0;
         for row in 0..rows.max(1) {
             let values = match &parameters {
                 None => Vec::new(),
@@ -304,22 +340,21 @@ impl Inner {
                 count += write::write(&state, statement)
                     .await
                     .map_err(|error| refuse(&error))?;
-                wrote = true;
             } else if rows > 1 {
                 let text = format!(
                     "{rows} rows of parameters are bound to a query, which takes one; run it for each"
                 );
                 return Err(invalid("bad_parameters", &text));
             } else {
-                return rows_of(&state, &plan).await.map_err(|error| refuse(&error));
+                let rows = rows_of(&state, &plan)
+                    .await
+                    .map_err(|error| refuse(&error))?;
+                return Ok((rows, false));
             }
         }
-        debug_assert!(wrote);
         let told = stream::iter([write::answer(count)]);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(
-            write::answer_schema(),
-            told,
-        )))
+        let told = RecordBatchStreamAdapter::new(write::answer_schema(), told);
+        Ok((Box::pin(told), true))
     }
 }
 
@@ -327,8 +362,30 @@ async fn rows_of(
     state: &SessionState,
     plan: &LogicalPlan,
 ) -> datafusion::common::Result<SendableRecordBatchStream> {
+    let schema = schema_of(plan);
     let plan = state.create_physical_plan(plan).await?;
-    execute_stream(plan, state.task_ctx())
+    let rows = execute_stream(plan, state.task_ctx())?;
+    // As it was described: what the optimiser learns of nulls is not told, for clients compare the two.
+    let told = Arc::clone(&schema);
+    let rows = rows.map(move |batch| {
+        let batch = batch?;
+        let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = batch.columns().to_vec();
+        Ok(RecordBatch::try_new_with_options(
+            Arc::clone(&told),
+            columns,
+            &rows,
+        )?)
+    });
+    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+}
+
+/// The columns of what a plan answers.
+fn schema_of(plan: &LogicalPlan) -> SchemaRef {
+    match plan {
+        LogicalPlan::Dml(_) => write::answer_schema(),
+        other => Arc::clone(other.schema().inner()),
+    }
 }
 
 /// The columns of the parameters' rows.

@@ -56,7 +56,6 @@ impl System {
         RecordBatch::try_from_iter([
             ("name", column(|setting| &setting.name)),
             ("value", column(|setting| &setting.value)),
-            ("source", column(|setting| &setting.source)),
             ("meaning", column(|setting| &setting.meaning)),
         ])
     }
@@ -216,6 +215,8 @@ fn log(engine: &Engine) -> Told {
 }
 
 fn texts(values: impl IntoIterator<Item = impl AsRef<str>>) -> ArrayRef {
+    // Arrow wants to know how many there are.
+    let values: Vec<_> = values.into_iter().collect();
     Arc::new(StringArray::from_iter_values(values))
 }
 

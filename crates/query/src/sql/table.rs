@@ -7,10 +7,11 @@ use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::{Constraint, Constraints, Result, Statistics};
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use longbow_engine::{Dataset, Engine, METRIC_KEY, VectorColumn, View, metric_name};
 
+use super::pushdown::condition;
 use super::scan::DatasetScan;
 
 /// A dataset at one moment.
@@ -56,11 +57,20 @@ impl DatasetTable {
         })
     }
 
-    /// How many rows a scan without filter gives.
-    pub fn statistics_of(&self, schema: &Schema, limit: Option<usize>) -> Statistics {
+    /// How many rows a scan gives, exactly if it has no filter.
+    pub fn statistics_of(
+        &self,
+        schema: &Schema,
+        filtered: bool,
+        limit: Option<usize>,
+    ) -> Statistics {
         let rows = usize::try_from(self.view.live).unwrap_or(usize::MAX);
         let rows = rows.min(limit.unwrap_or(usize::MAX));
-        Statistics::new_unknown(schema).with_num_rows(Precision::Exact(rows))
+        let rows = match filtered {
+            false => Precision::Exact(rows),
+            true => Precision::Inexact(rows),
+        };
+        Statistics::new_unknown(schema).with_num_rows(rows)
     }
 }
 
@@ -95,14 +105,31 @@ impl TableProvider for DatasetTable {
         &self,
         _state: &dyn Session,
         projection: Option<&Vec<usize>>,
-        _filters: &[Expr],
+        filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let table = Arc::new(self.clone());
-        Ok(Arc::new(DatasetScan::new(table, projection, limit)?))
+        let conditions = filters
+            .iter()
+            .filter_map(|filter| condition(filter, &self.view.schema))
+            .collect();
+        Ok(Arc::new(DatasetScan::new(
+            table, projection, conditions, limit,
+        )?))
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let pushed = |filter: &&Expr| match condition(filter, &self.view.schema) {
+            Some(_) => TableProviderFilterPushDown::Exact,
+            None => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(pushed).collect())
     }
 
     fn statistics(&self) -> Option<Statistics> {
-        Some(self.statistics_of(&self.schema, None))
+        Some(self.statistics_of(&self.schema, false, None))
     }
 }
