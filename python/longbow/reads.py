@@ -259,7 +259,7 @@ class Reads:
             >>> nearest = "SELECT title FROM books WHERE year > $2 "
             >>> nearest += "ORDER BY distance(vector, $1) LIMIT 2"
             >>> client.sql(nearest, [[0.1, 0.2, 0.3], 1900])["title"].to_pylist()
-            ['Dune', 'Solaris']
+            ['Dune', 'Ulysses']
         """
         return self.sql_stream(statement, parameters).read_all()
 

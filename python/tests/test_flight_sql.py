@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.flight as flight
 import pytest
 from adbc_driver_flightsql import dbapi
+from server import binary
+
+from longbow.sql import _field, _packed
 
 
 @pytest.fixture
@@ -108,3 +113,68 @@ def test_an_error_has_its_code(cursor, statement, code) -> None:
     with pytest.raises(dbapi.Error, match=code):
         cursor.execute(statement)
         cursor.fetchall()
+
+
+def statement(text: str) -> bytes:
+    return _packed("TicketStatementQuery", _field(1, text.encode()))
+
+
+@pytest.mark.parametrize(
+    ("ticket", "error", "code"),
+    [
+        (_packed("TicketStatementQuery", b"\xff\xff"), flight.FlightServerError, "bad_message"),
+        (
+            _packed("TicketStatementQuery", _field(1, b"\xff")),
+            flight.FlightServerError,
+            "bad_ticket",
+        ),
+        (_packed("NoSuchCommand", b""), flight.FlightServerError, "unimplemented"),
+        (_packed("CommandGetXdbcTypeInfo", b""), flight.FlightServerError, "unimplemented"),
+        (
+            _packed("CommandPreparedStatementQuery", _field(1, b"x" * 8)),
+            KeyError,
+            "statement_not_found",
+        ),
+        (_packed("CommandGetPrimaryKeys", _field(3, b"nothing")), KeyError, "dataset_not_found"),
+    ],
+)
+def test_a_command_that_is_wrong_says_how(wire, ticket, error, code) -> None:
+    with pytest.raises((error, pa.ArrowException), match=code):
+        wire.meta.do_get(flight.Ticket(ticket)).read_all()
+    with pytest.raises((error, pa.ArrowException)):
+        wire.meta.get_flight_info(flight.FlightDescriptor.for_command(ticket))
+
+
+def test_each_server_sends_to_the_other(wire) -> None:
+    with pytest.raises(pa.ArrowException, match="wrong_server"):
+        wire.data.do_get(flight.Ticket(statement("SELECT 1"))).read_all()
+    descriptor = flight.FlightDescriptor.for_path("rows")
+    with pytest.raises(pa.ArrowException, match="wrong_server"):
+        writer, reader = wire.meta.do_put(descriptor, pa.schema([("id", pa.int64())]))
+        reader.read()
+        writer.close()
+
+
+def test_a_query_is_not_run_by_asking_for_its_columns(wire, remote, shelf) -> None:
+    command = _packed("CommandStatementQuery", _field(1, f"DELETE FROM {shelf}".encode()))
+    info = wire.meta.get_flight_info(flight.FlightDescriptor.for_command(command))
+    assert info.schema.names == ["count"]
+    assert remote.get_info(shelf).rows == 100
+    table = wire.meta.do_get(info.endpoints[0].ticket).read_all()
+    assert table.to_pylist() == [{"count": 100}]
+
+
+def ask(server, text: str) -> subprocess.CompletedProcess[str]:
+    command = [str(binary()), "sql", text, "--addr", server.meta]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_the_command_line_prints_a_table(server, shelf) -> None:
+    told = ask(server, f"SELECT id, title FROM {shelf} ORDER BY id LIMIT 1")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "| id | title  |" in told.stdout
+    assert "| 0  | book 0 |" in told.stdout
+    assert "| id |" in ask(server, f"SELECT id FROM {shelf} WHERE id < 0").stdout
+    told = ask(server, "SELEC 1")
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr.startswith("longbow: bad_sql: ")

@@ -24,75 +24,36 @@ use longbow_engine::{Engine, Options};
 use longbow_query::Refusal;
 use longbow_query::sql::{Limits, Session};
 
+/// A column of a name.
+fn column(name: &str, values: impl Array + 'static) -> (&str, Arc<dyn Array>, bool) {
+    (name, Arc::new(values), true)
+}
+
 /// Five rows with nulls among them, at (0, 0), (1, 0), (2, 0), (3, 0) and (0, 4).
 fn docs() -> RecordBatch {
     let vectors = [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [0.0, 4.0]];
     let vectors = vectors.map(|vector| Some(vector.map(Some)));
-    let seconds = [0, 86_400, 1_700_000_000, 1_700_086_400];
-    let times = seconds
-        .map(|second| Some(second * 1_000_000))
-        .into_iter()
-        .chain([None]);
+    let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2);
+    let titles = [Some("Dune"), Some("Emma"), None, Some("Ulysses"), Some("")];
+    let years = [Some(1965), Some(1815), Some(1961), Some(1922), None];
+    let prices = [Some(9.5), Some(4.25), None, Some(12.0), Some(4.25)];
+    let sold = [Some(true), Some(false), Some(true), None, Some(false)];
+    let seconds = [
+        Some(0),
+        Some(86_400),
+        Some(1_700_000_000),
+        Some(1_700_086_400),
+        None,
+    ];
+    let times = seconds.map(|second| second.map(|second| second * 1_000_000));
     RecordBatch::try_from_iter_with_nullable([
-        (
-            "id",
-            Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5])) as Arc<dyn Array>,
-            false,
-        ),
-        (
-            "vector",
-            Arc::new(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2)),
-            false,
-        ),
-        (
-            "title",
-            Arc::new(StringArray::from(vec![
-                Some("Dune"),
-                Some("Emma"),
-                None,
-                Some("Ulysses"),
-                Some(""),
-            ])),
-            true,
-        ),
-        (
-            "year",
-            Arc::new(Int64Array::from(vec![
-                Some(1965),
-                Some(1815),
-                Some(1961),
-                Some(1922),
-                None,
-            ])),
-            true,
-        ),
-        (
-            "price",
-            Arc::new(Float64Array::from(vec![
-                Some(9.5),
-                Some(4.25),
-                None,
-                Some(12.0),
-                Some(4.25),
-            ])),
-            true,
-        ),
-        (
-            "sold",
-            Arc::new(BooleanArray::from(vec![
-                Some(true),
-                Some(false),
-                Some(true),
-                None,
-                Some(false),
-            ])),
-            true,
-        ),
-        (
-            "at",
-            Arc::new(TimestampMicrosecondArray::from_iter(times)),
-            true,
-        ),
+        column("id", Int64Array::from(vec![1, 2, 3, 4, 5])),
+        column("vector", vectors),
+        column("title", StringArray::from(titles.to_vec())),
+        column("year", Int64Array::from(years.to_vec())),
+        column("price", Float64Array::from(prices.to_vec())),
+        column("sold", BooleanArray::from(sold.to_vec())),
+        column("at", TimestampMicrosecondArray::from(times.to_vec())),
     ])
     .expect("a batch")
 }

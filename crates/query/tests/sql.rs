@@ -238,119 +238,104 @@ fn rows_are_inserted_and_deleted() {
     assert!(told(&session, "DELETE FROM docs").contains("| 9     |"));
 }
 
+/// Checks that each statement is refused with its class and code.
+fn all_refused(session: &Session, expected: &[(&str, Class, &str)]) {
+    for (text, class, code) in expected {
+        let refusal = refused(session, text);
+        assert_eq!(
+            (refusal.class, refusal.code),
+            (*class, *code),
+            "{text}: {refusal}"
+        );
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    use Class::{InvalidArgument, NotFound};
+    let engine = engine();
+    fill(&engine, "docs", 10);
+    let expected = [
+        ("SELEC 1", InvalidArgument, "bad_sql"),
+        ("SELECT * FROM nothing", NotFound, "unknown_table"),
+        ("SELECT * FROM docs.docs.docs", NotFound, "unknown_table"),
+        (
+            "SELECT nothing FROM docs",
+            InvalidArgument,
+            "unknown_column",
+        ),
+        ("SELECT f(1)", InvalidArgument, "unknown_function"),
+        ("SELECT * FROM f(1)", InvalidArgument, "unknown_function"),
+        (
+            "SELECT id / 0 FROM docs",
+            InvalidArgument,
+            "division_by_zero",
+        ),
+        (
+            "SELECT CAST(title AS INT) FROM docs",
+            InvalidArgument,
+            "bad_cast",
+        ),
+        (
+            "SELECT distance(vector, [1]) FROM docs",
+            InvalidArgument,
+            "dimension_mismatch",
+        ),
+        (
+            "SELECT distance(vector, 'x') FROM docs",
+            InvalidArgument,
+            "not_a_vector",
+        ),
+        (
+            "SELECT id FROM docs ORDER BY distance(vector, [1]) LIMIT 2",
+            InvalidArgument,
+            "dimension_mismatch",
+        ),
+        (
+            "SELECT * FROM vector_search('docs', [1, 2], 0)",
+            InvalidArgument,
+            "bad_k",
+        ),
+        (
+            "SELECT * FROM vector_search('docs', [1, 2], many => 1)",
+            InvalidArgument,
+            "unknown_argument",
+        ),
+        (
+            "SELECT * FROM vector_search('nothing', [1, 2])",
+            NotFound,
+            "dataset_not_found",
+        ),
+        (
+            "DELETE FROM longbow.datasets",
+            InvalidArgument,
+            "read_only_table",
+        ),
+    ];
+    all_refused(&session(&engine, Limits::default()), &expected);
+}
+
 #[test]
 fn what_a_node_does_not_do_is_refused() {
     let engine = engine();
     fill(&engine, "docs", 10);
     let session = session(&engine, Limits::default());
-    for (text, class, code) in [
-        ("SELEC 1", Class::InvalidArgument, "bad_sql"),
-        ("SELECT 1; SELECT 2", Class::Unimplemented, "unimplemented"),
-        ("SELECT * FROM nothing", Class::NotFound, "unknown_table"),
-        (
-            "SELECT * FROM docs.docs.docs",
-            Class::NotFound,
-            "unknown_table",
-        ),
-        (
-            "SELECT nothing FROM docs",
-            Class::InvalidArgument,
-            "unknown_column",
-        ),
-        ("SELECT f(1)", Class::InvalidArgument, "unknown_function"),
-        (
-            "SELECT * FROM f(1)",
-            Class::InvalidArgument,
-            "unknown_function",
-        ),
-        (
-            "SELECT id / 0 FROM docs",
-            Class::InvalidArgument,
-            "division_by_zero",
-        ),
-        (
-            "SELECT CAST(title AS INT) FROM docs",
-            Class::InvalidArgument,
-            "bad_cast",
-        ),
-        (
-            "SELECT distance(vector, [1]) FROM docs",
-            Class::InvalidArgument,
-            "dimension_mismatch",
-        ),
-        (
-            "SELECT distance(vector, 'x') FROM docs",
-            Class::InvalidArgument,
-            "not_a_vector",
-        ),
-        (
-            "SELECT id FROM docs ORDER BY distance(vector, [1]) LIMIT 2",
-            Class::InvalidArgument,
-            "dimension_mismatch",
-        ),
-        (
-            "SELECT * FROM vector_search('docs', [1, 2], 0)",
-            Class::InvalidArgument,
-            "bad_k",
-        ),
-        (
-            "SELECT * FROM vector_search('docs', [1, 2], many => 1)",
-            Class::InvalidArgument,
-            "unknown_argument",
-        ),
-        (
-            "SELECT * FROM vector_search('nothing', [1, 2])",
-            Class::NotFound,
-            "dataset_not_found",
-        ),
-        (
-            "CREATE TABLE t (id INT)",
-            Class::Unimplemented,
-            "unimplemented",
-        ),
-        (
-            "COPY docs TO '/nowhere/x.csv'",
-            Class::Unimplemented,
-            "unimplemented",
-        ),
-        (
-            "EXPLAIN ANALYZE COPY docs TO '/nowhere/x.csv'",
-            Class::Unimplemented,
-            "unimplemented",
-        ),
-        (
-            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'",
-            Class::Unimplemented,
-            "unimplemented",
-        ),
-        (
-            "SET datafusion.execution.batch_size = 1",
-            Class::Unimplemented,
-            "unimplemented",
-        ),
-        (
-            "UPDATE docs SET title = 'x'",
-            Class::Unimplemented,
-            "unimplemented",
-        ),
-        (
-            "EXPLAIN ANALYZE DELETE FROM docs",
-            Class::Unimplemented,
-            "unimplemented",
-        ),
-        (
-            "DELETE FROM longbow.datasets",
-            Class::InvalidArgument,
-            "read_only_table",
-        ),
+    for text in [
+        "SELECT 1; SELECT 2",
+        "CREATE TABLE t (id INT)",
+        "COPY docs TO '/nowhere/x.csv'",
+        "EXPLAIN ANALYZE COPY docs TO '/nowhere/x.csv'",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'",
+        "SET datafusion.execution.batch_size = 1",
+        "UPDATE docs SET title = 'x'",
+        "EXPLAIN ANALYZE DELETE FROM docs",
     ] {
-        let refusal = refused(&session, text);
-        assert_eq!(
-            (refusal.class, refusal.code),
-            (class, code),
-            "{text}: {refusal}"
-        );
+        all_refused(&session, &[(text, Class::Unimplemented, "unimplemented")]);
     }
+    assert_eq!(
+        refused(&session, "SELECT * FROM '/etc/passwd'").code,
+        "unknown_table"
+    );
     assert!(told(&session, "SELECT count(*) AS n FROM docs").contains("| 10 |"));
 }
 
