@@ -119,6 +119,7 @@ class AsyncLongbowClient:
     download_arrow = _coroutine(LongbowClient.download_arrow)
     list_datasets = _coroutine(LongbowClient.list_datasets)
     get_info = _coroutine(LongbowClient.get_info)
+    sql = _coroutine(LongbowClient.sql)
     delete_dataset = _coroutine(LongbowClient.delete_dataset)
     create_namespace = _coroutine(LongbowClient.create_namespace)
     delete_namespace = _coroutine(LongbowClient.delete_namespace)
@@ -132,6 +133,7 @@ class AsyncLongbowClient:
     changes = _stream(LongbowClient.changes)
     knn_join = _stream(LongbowClient.knn_join)
     download_stream = _stream(LongbowClient.download_stream)
+    sql_stream = _stream(LongbowClient.sql_stream)
 
     async def __aenter__(self) -> AsyncLongbowClient:
         return self

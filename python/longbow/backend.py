@@ -39,6 +39,9 @@ class Backend(Protocol):
     def rows(self, ticket: Mapping[str, Any]) -> BatchStream:
         """Rows of a dataset."""
 
+    def sql(self, statement: str, parameters: pa.RecordBatch | None) -> BatchStream:
+        """What a SQL statement answers."""
+
     def put(
         self,
         dataset: str,

@@ -20,7 +20,7 @@ from .session import decode, encode
 from .stream import BatchStream
 
 if TYPE_CHECKING:
-    from ._engine import Engine, Rows
+    from ._engine import Engine, Rows, SqlRows
 
 
 class Local:
@@ -78,6 +78,10 @@ class Local:
 
     def rows(self, ticket: Mapping[str, Any]) -> BatchStream:
         rows = self.engine.scan(encode(ticket))
+        return BatchStream(_Reader(_each(rows), rows.schema))
+
+    def sql(self, statement: str, parameters: pa.RecordBatch | None) -> BatchStream:
+        rows = self.engine.sql(statement, parameters)
         return BatchStream(_Reader(_each(rows), rows.schema))
 
     def put(
@@ -178,6 +182,6 @@ class _Reader:
         self._chunks, self._head = iter(()), None
 
 
-def _each(rows: Rows) -> Iterator[_Chunk]:
+def _each(rows: Rows | SqlRows) -> Iterator[_Chunk]:
     while (batch := rows.next_batch()) is not None:
         yield _Chunk(batch)

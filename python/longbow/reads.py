@@ -11,6 +11,7 @@ from .answers import AnswerStream
 from .backend import Asked, Backend
 from .errors import InvalidArgument, NotFound
 from .requests import Filters, filter_list, plain, without_none
+from .sql import parameter_batch
 from .stream import BatchStream
 
 
@@ -234,6 +235,43 @@ class Reads:
             dataset, columns, limit=limit, offset=offset, filters=filters, where=where
         )
         return stream.read_all()
+
+    def sql(self, statement: str, parameters: Any = None) -> pa.Table:
+        """What a SQL statement answers, as one table.
+
+        Args:
+            statement: one statement; datasets are its tables.
+            parameters: values for its ``$1``, ``$2``, …: numbers, texts, times,
+                and vectors as lists or numpy arrays. A record batch or table
+                carries a write out once for each of its rows.
+
+        Returns:
+            The rows of a query; of an INSERT or DELETE, one row with their
+            ``count``.
+
+        Raises:
+            InvalidArgument: ``bad_sql``, ``unknown_column`` and others: what is
+                wrong with the statement.
+            NotFound: ``unknown_table``.
+            ResourceExhausted: ``sql_memory``: it needs more than the limit.
+
+        Example:
+            >>> nearest = "SELECT title FROM books WHERE year > $2 "
+            >>> nearest += "ORDER BY distance(vector, $1) LIMIT 2"
+            >>> client.sql(nearest, [[0.1, 0.2, 0.3], 1900])["title"].to_pylist()
+            ['Dune', 'Ulysses']
+        """
+        return self.sql_stream(statement, parameters).read_all()
+
+    def sql_stream(self, statement: str, parameters: Any = None) -> BatchStream:
+        """:meth:`sql`, as a stream of record batches.
+
+        Example:
+            >>> with client.sql_stream("SELECT year FROM books") as stream:
+            ...     sum(batch.num_rows for batch in stream)
+            4
+        """
+        return self._backend.sql(statement, parameter_batch(parameters))
 
     def get(self, dataset: str, id: int | str) -> dict[str, Any]:
         """One row, by its id.

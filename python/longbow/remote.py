@@ -8,7 +8,7 @@ from typing import Any, Callable
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from . import arrays, vectors
+from . import arrays, sql, vectors
 from .answers import AnswerStream
 from .backend import Asked
 from .errors import translated
@@ -55,6 +55,9 @@ class Remote:
 
     def rows(self, ticket: Mapping[str, Any]) -> BatchStream:
         return BatchStream(self._session.get(ticket, unbounded=True))
+
+    def sql(self, statement: str, parameters: pa.RecordBatch | None) -> BatchStream:
+        return sql.run(self._session, statement, parameters)
 
     def put(
         self,

@@ -15,7 +15,7 @@ def client(remote):
     return remote
 
 
-STREAMS = {"changes", "download_stream", "knn_join"}
+STREAMS = {"changes", "download_stream", "knn_join", "sql_stream"}
 METHODS = sorted(
     name
     for name, _ in inspect.getmembers(LongbowClient, inspect.isfunction)

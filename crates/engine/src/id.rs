@@ -27,7 +27,7 @@ impl Id {
     ///
     /// # Errors
     /// If the column is of no type that ids have.
-    pub(crate) fn of(column: &ArrayRef, at: usize) -> Result<Self> {
+    pub fn of(column: &ArrayRef, at: usize) -> Result<Self> {
         let bad = || Error::BadIdType {
             got: column.data_type().to_string(),
         };

@@ -146,6 +146,8 @@ pub use text_column::{TEXT_KEY, TextColumn};
 pub use verify::{FileDamage, FileKind, Progress, Tally, Verification};
 pub use view::View;
 
-pub use longbow_index::{HnswParams, QuantizedParams, RowBytes};
+pub use longbow_index::{
+    HnswParams, Metric, QuantizedParams, Query as SpaceQuery, RowBytes, Scalar, Space,
+};
 pub use longbow_log::{Cut, Survey, SyncMethod, SyncMode, Torn};
 pub use longbow_storage::{Batch, IdKind, schema_from_message};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use longbow_types::{ConfigError, Inputs, Kind, OPTIONS, Spec};
 
-use crate::{bench_ann, bench_log, capacity, offline, plan};
+use crate::{bench_ann, bench_log, capacity, offline, plan, sql_cmd};
 
 /// What was asked for.
 pub enum Command {
@@ -41,6 +41,11 @@ pub enum Command {
         /// The dataset and the node, or what is wrong with them.
         asked: Result<Box<plan::Asked>, String>,
     },
+    /// Run a SQL statement on a node.
+    Sql {
+        /// Which, and where.
+        asked: sql_cmd::Asked,
+    },
     /// Do something with a data folder that no node runs on.
     Offline {
         /// What.
@@ -67,6 +72,9 @@ pub fn parse() -> Command {
         },
         Some(("plan", matches)) => Command::Plan {
             asked: plan::asked(matches).map(Box::new),
+        },
+        Some(("sql", matches)) => Command::Sql {
+            asked: sql_cmd::asked(matches),
         },
         Some((name, matches)) => match offline::asked(name, matches) {
             Some(asked) => Command::Offline { asked },
@@ -121,6 +129,7 @@ fn command() -> clap::Command {
         )
         .subcommand(capacity::command())
         .subcommand(plan::command())
+        .subcommand(sql_cmd::command())
         .subcommand(clap::Command::new("version").about("Print the version"))
 }
 

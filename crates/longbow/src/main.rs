@@ -1,4 +1,4 @@
-//! The `longbow` program: `serve`, `config`, `verify`, `repair`, `log tail`, `bench log`, `bench ann`, `plan`, `capacity`, `version`.
+//! The `longbow` program: `serve`, `config`, `verify`, `repair`, `log tail`, `bench log`, `bench ann`, `plan`, `sql`, `capacity`, `version`.
 //!
 //! It reads the command line, sets up the log, and hands over to the server's crate. What it is not: a place for logic
 //! of the database.
@@ -27,6 +27,7 @@ mod offline;
 mod out;
 mod plan;
 mod serve;
+mod sql_cmd;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         cli::Command::BenchAnn { settings } => bench_ann::run(settings.map(|settings| *settings)),
         cli::Command::Capacity { asked } => capacity::run(asked),
         cli::Command::Plan { asked } => plan::run(asked.map(|asked| *asked)),
+        cli::Command::Sql { asked } => sql_cmd::run(&asked),
         cli::Command::Offline { asked } => offline::run(asked),
         cli::Command::Markdown => config_cmd::markdown(),
         cli::Command::Version => out::print(&format!("longbow {}", env!("CARGO_PKG_VERSION"))),

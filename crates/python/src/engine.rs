@@ -19,6 +19,7 @@ use crate::nearest::{Nearest, Table};
 use crate::put::Put;
 use crate::queries::Queries;
 use crate::rows::Rows;
+use crate::sql::{Begun, SqlRows};
 
 /// What a lean search asks for: k, ef, whether to scan, and the column.
 type Asked = (i64, Option<i64>, bool, Option<String>);
@@ -32,6 +33,8 @@ type Info = (String, PyArrowType<Schema>, u64, u64);
 pub struct Engine {
     /// None once it is closed.
     inner: Held<Inner>,
+    /// None once it is closed.
+    sql: Held<Begun>,
     /// Whether it is on a folder, rather than in memory.
     kept: bool,
     /// The last entry of the log when it was opened, if a checkpoint then would have told nothing new.
@@ -78,9 +81,11 @@ impl Engine {
             None => Arc::new(MemoryDisk::new()),
         };
         let inner = py.detach(|| Inner::open(disk, options)).map_err(of)?;
+        let calls = Arc::new(Calls::default());
         Ok(Engine {
+            sql: Held::new(Begun::default(), &calls),
             saved: (inner.recovered().replayed == 0).then(|| inner.log_indices().0),
-            inner: Held::new(inner, &Arc::new(Calls::default())),
+            inner: Held::new(inner, &calls),
             kept: path.is_some(),
         })
     }
@@ -92,6 +97,8 @@ impl Engine {
         if self.inner.is_forked() {
             return Ok(());
         }
+        // Statements that run end with it.
+        self.sql.call(py, |slot| drop(slot.lock().take()))?;
         let ended = self.inner.call(py, |slot| {
             let taken = slot.lock().take();
             taken.map_or(Ok(()), |inner| self.end(&inner))
@@ -170,6 +177,21 @@ impl Engine {
                 "the ticket is of a search; expected one of rows",
             )),
         })
+    }
+
+    /// Runs a SQL statement with the values of its parameters.
+    fn sql(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        parameters: Option<PyArrowType<RecordBatch>>,
+    ) -> PyResult<SqlRows> {
+        let inner = self.working(py, |inner| Ok(inner.clone()))?;
+        let answer = self.sql.call(py, |slot| {
+            let session = slot.lock().as_mut().ok_or_else(closed)?.session(&inner)?;
+            session.run_blocking(text, parameters.map(|batch| batch.0))
+        })?;
+        Ok(SqlRows::new(answer.map_err(raised)?, self.inner.calls()))
     }
 
     /// Begins an insert.

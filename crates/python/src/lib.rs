@@ -33,6 +33,7 @@ mod nearest;
 mod put;
 mod queries;
 mod rows;
+mod sql;
 
 /// The module `longbow._engine`.
 #[pyo3::pymodule]
@@ -43,4 +44,6 @@ mod _engine {
     use crate::put::Put;
     #[pymodule_export]
     use crate::rows::Rows;
+    #[pymodule_export]
+    use crate::sql::SqlRows;
 }

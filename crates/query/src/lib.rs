@@ -5,7 +5,8 @@
 //!
 //! # What it is not
 //! - Not a transport: it takes bytes and knows neither Flight nor HTTP.
-//! - Not where rows are read: filters become expressions that the engine evaluates over its batches.
+//! - Not where rows are read: filters become expressions that the engine evaluates over its batches, SQL is
+//!   DataFusion's ([`sql`]).
 //!
 //! # Invariants
 //! - An unknown key or value is refused, never ignored; the nearest key that is known is named.
@@ -30,6 +31,7 @@ mod number;
 mod refusal;
 pub mod rows;
 mod search;
+pub mod sql;
 mod ticket;
 
 pub use actions::{Answer, run};

@@ -12,6 +12,7 @@ use crate::context::{Role, Shared, blocking};
 use crate::get::observe_search;
 use crate::json;
 use crate::member::member;
+use crate::sql;
 use crate::status::{of, refused, status, unimplemented};
 
 /// Every action: its name, where it is served, and what it does.
@@ -79,12 +80,13 @@ pub(crate) fn list(role: Role) -> Vec<ActionType> {
     let served = ACTIONS
         .iter()
         .filter(|(_, only, _)| only.is_none_or(|only| only == role));
-    served
-        .map(|(name, _, what)| ActionType {
-            r#type: (*name).into(),
-            description: (*what).into(),
-        })
-        .collect()
+    let served = served.map(|(name, _, what)| (*name, *what));
+    let of_sql = sql::ACTIONS.into_iter().filter(|_| role == Role::Meta);
+    let told = served.chain(of_sql).map(|(name, what)| ActionType {
+        r#type: name.into(),
+        description: what.into(),
+    });
+    told.collect()
 }
 
 /// Carries out an action.

@@ -4,14 +4,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use longbow_engine::Engine;
+use longbow_query::sql::Session;
 use longbow_types::Config;
 use tokio::sync::watch;
+
+use crate::sql::Prepared;
 
 /// Shared by both Flight servers and the HTTP server.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub engine: Engine,
     pub config: Config,
+    /// Runs statements.
+    pub sql: Session,
+    /// Those that clients prepared.
+    pub prepared: Prepared,
     /// Where the data server listens.
     pub data: SocketAddr,
     /// Where the meta server listens.

@@ -28,6 +28,9 @@ pub enum Error {
     /// The HTTP server ended by itself.
     #[error("http: {0}")]
     Http(#[from] std::io::Error),
+    /// SQL refused.
+    #[error("{0}")]
+    Sql(longbow_query::Refusal),
     /// A thread of the engine panicked.
     #[error(
         "panicked: opening or closing the engine panicked; this is a bug, the log above tells where"

@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod actions;
+mod ask;
 mod context;
 mod encode;
 mod error;
@@ -40,6 +41,7 @@ mod member;
 mod pieces;
 mod put;
 mod service;
+mod sql;
 mod status;
 mod wire;
 
@@ -48,13 +50,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longbow_engine::{Engine, Options};
+use longbow_query::sql::{Limits, Session, Setting};
 use longbow_types::Config;
 use tokio::sync::watch;
 
 use crate::context::Context;
 use crate::health::NodeHealth;
 use crate::listen::Listeners;
+use crate::sql::Prepared;
 
+pub use ask::{AskError, ask};
 pub use error::Error;
 pub use feed::FeedRequest;
 pub use follow::{FollowError, follow};
@@ -81,6 +86,8 @@ pub async fn run(
     let engine = engine.await.map_err(|_| Error::Panicked)??;
     let (stop, stopped) = watch::channel(false);
     let context = Arc::new(Context {
+        sql: session(&engine, &config)?,
+        prepared: Prepared::default(),
         engine: engine.clone(),
         data: listeners.data_addr(),
         meta: listeners.meta_addr(),
@@ -109,4 +116,21 @@ pub async fn run(
         .map_err(|_| Error::Panicked)?;
     served?;
     Ok(closed?)
+}
+
+/// SQL within the configured limits.
+fn session(engine: &Engine, config: &Config) -> Result<Session, Error> {
+    let limits = Limits {
+        memory: config.sql_memory_limit,
+        timeout: config.sql_timeout,
+        length: config.sql_max_length,
+        ..Limits::default()
+    };
+    let told = config.texts().into_iter();
+    let settings = told.map(|(name, value, meaning)| Setting {
+        name: name.to_owned(),
+        value,
+        meaning: meaning.to_owned(),
+    });
+    Session::new(engine, limits, settings.collect()).map_err(Error::Sql)
 }

@@ -14,7 +14,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::context::{Role, Shared};
 use crate::status::{name_of, status};
-use crate::{actions, exchange, info, put};
+use crate::{actions, exchange, info, put, sql};
 
 /// One of the two Flight servers.
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ impl Service {
 }
 
 /// Counts a call by its outcome.
-fn counted<T>(method: &str, outcome: Result<T, Status>) -> Result<T, Status> {
+pub(crate) fn counted<T>(method: &str, outcome: Result<T, Status>) -> Result<T, Status> {
     let status = outcome
         .as_ref()
         .err()
@@ -89,9 +89,16 @@ impl FlightService for Service {
         &self,
         request: Request<FlightDescriptor>,
     ) -> Result<Response<FlightInfo>, Status> {
-        let found = self
-            .only(Role::Meta, "GetFlightInfo")
-            .and_then(|()| info::info(&self.context, request.get_ref()));
+        let descriptor = request.get_ref();
+        let found = match sql::command(&descriptor.cmd)? {
+            None => self
+                .only(Role::Meta, "GetFlightInfo")
+                .and_then(|()| info::info(&self.context, descriptor)),
+            Some(command) => {
+                self.only(Role::Meta, "Flight SQL")?;
+                sql::info(&self.context, command, descriptor).await
+            }
+        };
         counted("info", found).map(Response::new)
     }
 
@@ -107,7 +114,15 @@ impl FlightService for Service {
         &self,
         request: Request<FlightDescriptor>,
     ) -> Result<Response<SchemaResult>, Status> {
-        counted("schema", info::schema(&self.context, request.get_ref())).map(Response::new)
+        let descriptor = request.get_ref();
+        let found = match sql::command(&descriptor.cmd)? {
+            None => info::schema(&self.context, descriptor),
+            Some(command) => {
+                self.only(Role::Meta, "Flight SQL")?;
+                sql::schema(&self.context, &command).await
+            }
+        };
+        counted("schema", found).map(Response::new)
     }
 
     async fn do_get(
@@ -149,10 +164,15 @@ impl FlightService for Service {
         &self,
         request: Request<Action>,
     ) -> Result<Response<Self::DoActionStream>, Status> {
-        let results = counted(
-            "action",
-            actions::run(&self.context, self.role, request.get_ref()),
-        )?;
+        let action = request.get_ref();
+        let of_sql = sql::ACTIONS.iter().any(|(name, _)| *name == action.r#type);
+        let results = if of_sql {
+            self.only(Role::Meta, "Flight SQL")?;
+            sql::action(&self.context, action).await
+        } else {
+            actions::run(&self.context, self.role, action)
+        };
+        let results = counted("action", results)?;
         Ok(Response::new(all(results
             .into_iter()
             .map(|body| ActionResult { body })

@@ -111,6 +111,11 @@ macro_rules! options {
         }
 
         impl Config {
+            /// The name of each setting, its value as text, and what it does.
+            pub fn texts(&self) -> Vec<(&'static str, String, &'static str)> {
+                vec![$((stringify!($key), text_of(&self.$key), $doc.trim()),)+]
+            }
+
             /// Takes the fields from settings, one for each option of the table.
             pub(crate) fn from_settings(settings: &[Setting]) -> Config {
                 Config { $($key: field(settings, stringify!($key)),)+ }
@@ -125,6 +130,11 @@ macro_rules! options {
             ),)+
         ]);
     };
+}
+
+/// A value of any setting in words.
+fn text_of(value: &dyn std::fmt::Debug) -> String {
+    format!("{value:?}").trim_matches('"').to_owned()
 }
 
 fn field<T: FromValue>(settings: &[Setting], key: &str) -> T {
@@ -235,6 +245,12 @@ options! {
         recall_share: f64, Float(0.0, 1.0), Text("0.02");
         /// The columns that full text is searched in, unless a column's field says so by `longbow.text`; empty: all string columns but `id`.
         hybrid_text_columns: Vec<String>, List, Text("");
+        /// The memory that running SQL statements may take together for sorting, joining and grouping.
+        sql_memory_limit: usize, Bytes(1 << 20, MAX_BYTES), Text("256MiB");
+        /// How long a SQL statement may run, its client's reading included. 0 for ever.
+        sql_timeout: Duration, Span(0, 24 * HOUR), Text("5m");
+        /// The longest SQL statement.
+        sql_max_length: usize, Bytes(1 << 10, 64 << 20), Text("4MiB");
         /// Threads that build indexes.
         index_workers: usize, Int(1, 1024), Ask("the number of cores", |host| host.cores.min(1024).to_string());
         /// Pieces of work that may wait for the index threads.

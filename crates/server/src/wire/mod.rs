@@ -34,9 +34,9 @@ use tower::Service as TowerService;
 
 use crate::context::Role;
 use crate::get::Answer;
-use crate::service::Service;
+use crate::service::{Service, counted};
 use crate::status::of_transport;
-use crate::{get, put};
+use crate::{get, put, sql};
 
 pub(crate) use read::MessageReader;
 
@@ -84,7 +84,13 @@ impl TowerService<Request<Body>> for Flight {
                     .await
                     .unwrap_or_else(refusal))
             }),
-            DO_PUT => Box::pin(async move { Ok(do_put(service, request).unwrap_or_else(refusal)) }),
+            DO_PUT => Box::pin(async move {
+                Ok(match service.role {
+                    Role::Data => do_put(service, request),
+                    Role::Meta => put_sql(service, request).await,
+                }
+                .unwrap_or_else(refusal))
+            }),
             _ => {
                 let answered = self.rest.call(request);
                 Box::pin(async move { answered.await.map(in_our_words) })
@@ -103,7 +109,15 @@ async fn do_get(service: Service, body: Body) -> Result<Response<Body>, Status> 
         ));
     };
     let limit = service.context.config.grpc_max_send_msg_size;
-    Ok(answer(match get::answer(&service.context, &ticket)? {
+    let answered = match sql::command(&ticket)? {
+        None => get::answer(&service.context, &ticket)?,
+        Some(command) => {
+            service.only(Role::Meta, "Flight SQL")?;
+            let got = sql::get(&service.context, &command).await;
+            Answer::Stream(counted("sql_get", got)?)
+        }
+    };
+    Ok(answer(match answered {
         Answer::Whole(messages) => write::whole(write::together(messages, limit)?),
         Answer::Stream(messages) => {
             write::body(messages.map(move |message| write::flight_data(message?, limit)))
@@ -120,6 +134,26 @@ fn do_put(service: Service, request: Request<Body>) -> Result<Response<Body>, St
     Ok(answer(write::body(
         answers.map(|result| Ok(write::put_result(&result?))),
     )))
+}
+
+/// What Flight SQL sends. Everything else that is put is the data server's.
+async fn put_sql(service: Service, request: Request<Body>) -> Result<Response<Body>, Status> {
+    let limit = service.context.config.grpc_max_recv_msg_size;
+    let mut reader = MessageReader::new(request.into_body(), limit);
+    let first = reader.next().await?.unwrap_or_default();
+    let descriptor = first.flight_descriptor.as_ref();
+    let command = descriptor.map_or(Ok(None), |descriptor| sql::command(&descriptor.cmd))?;
+    let Some(command) = command else {
+        return service
+            .only(Role::Data, "DoPut")
+            .map(|()| answer(Body::empty()));
+    };
+    let result = counted(
+        "sql_put",
+        sql::put(&service.context, command, first, reader).await,
+    )?;
+    let told = futures::stream::iter([Ok(write::put_result(&result))]);
+    Ok(answer(write::body(told)))
 }
 
 /// A refusal by the generated service itself has neither our codes nor a remedy.

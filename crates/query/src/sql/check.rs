@@ -1,0 +1,119 @@
+//! What is refused of a statement before it is parsed: too long, or nested so deeply that planning it would take for ever.
+//!
+//! The parser bounds its own recursion, but it reads `a + a + a + …` in a loop, and what it makes of that is as deep as the
+//! chain is long: everything that walks it, down to freeing it, does so by recursion.
+
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+
+use crate::refusal::{Result, invalid};
+
+/// Most tokens between two commas, over all open brackets: what a chain of operators or joins may be long.
+const LONGEST_CHAIN: usize = 2_000;
+
+/// Refuses what is too long or too deep.
+///
+/// # Errors
+/// InvalidArgument, `sql_too_long` or `sql_too_deep`, or `bad_sql` for what cannot even be cut into words.
+pub(super) fn check(text: &str, longest: usize) -> Result<()> {
+    if text.len() > longest {
+        let text = format!(
+            "the statement has {} bytes, the limit is {longest}; send vectors and long lists as parameters, or raise LONGBOW_SQL_MAX_LENGTH",
+            text.len()
+        );
+        return Err(invalid("sql_too_long", &text));
+    }
+    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
+    let tokens =
+        tokens.map_err(|error| invalid("bad_sql", &format!("{error}; correct the statement")))?;
+    let longest = longest_chain(&tokens);
+    if longest > LONGEST_CHAIN {
+        let text = format!(
+            "the statement chains {longest} words and operators without a comma, the limit is {LONGEST_CHAIN}; write it shorter, for instance with IN (…)"
+        );
+        return Err(invalid("sql_too_deep", &text));
+    }
+    Ok(())
+}
+
+/// A bracket that is open: how long the chain in it is so far, and whether a comma ends a chain there. After FROM it does
+/// not, where it joins.
+#[derive(Default)]
+struct Level {
+    chain: usize,
+    joins: bool,
+}
+
+fn longest_chain(tokens: &[Token]) -> usize {
+    let mut levels = vec![Level::default()];
+    let (mut sum, mut longest) = (0, 0);
+    for token in tokens {
+        let nested = levels.len() > 1;
+        let Some(level) = levels.last_mut() else {
+            break;
+        };
+        match token {
+            Token::Whitespace(_) => continue,
+            Token::LParen | Token::LBracket | Token::LBrace => levels.push(Level::default()),
+            Token::RParen | Token::RBracket | Token::RBrace if nested => {
+                sum -= level.chain;
+                levels.pop();
+            }
+            Token::Comma if !level.joins => {
+                sum -= level.chain;
+                level.chain = 0;
+            }
+            token => {
+                level.joins |= matches!(token, Token::Word(word) if word.keyword == Keyword::FROM);
+                level.chain += 1;
+                sum += 1;
+                longest = longest.max(sum);
+            }
+        }
+    }
+    longest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code_of(text: &str) -> Option<&'static str> {
+        check(text, 1 << 20).err().map(|refusal| refusal.code)
+    }
+
+    #[test]
+    fn long_lists_pass_and_long_chains_do_not() {
+        let list = "1.5,".repeat(60_000);
+        assert_eq!(code_of(&format!("SELECT [{list}1]")), None);
+        assert_eq!(
+            code_of(&format!("SELECT * FROM t WHERE id IN ({list}1)")),
+            None
+        );
+        let rows = "(1, [0.5, 0.5]),".repeat(20_000);
+        assert_eq!(
+            code_of(&format!("INSERT INTO t VALUES {rows}(1, [0.5, 0.5])")),
+            None
+        );
+        for (begin, link) in [
+            ("SELECT 1", "+1"),
+            ("SELECT 1", " OR true"),
+            ("SELECT * FROM t", ",t"),
+            ("SELECT 1", " UNION SELECT 1"),
+        ] {
+            let chain = format!("{begin}{}", link.repeat(10_000));
+            assert_eq!(code_of(&chain), Some("sql_too_deep"), "{link}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_or_no_text_is_refused() {
+        assert_eq!(
+            check("SELECT 1", 7).map_err(|refusal| refusal.code),
+            Err("sql_too_long")
+        );
+        assert_eq!(code_of("SELECT 'open"), Some("bad_sql"));
+        assert_eq!(code_of(")))((("), None);
+    }
+}

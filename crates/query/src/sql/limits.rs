@@ -1,0 +1,38 @@
+//! What one statement may take, and what a session is told of its node.
+
+use std::time::Duration;
+
+/// What statements may take.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Memory that all running statements together may hold in hash tables, sorts and the like, in bytes.
+    pub memory: usize,
+    /// How long one statement may run, its client's reading included; zero: for ever.
+    pub timeout: Duration,
+    /// Longest statement, in bytes.
+    pub length: usize,
+    /// Threads that run statements.
+    pub threads: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            memory: 256 << 20,
+            timeout: Duration::from_secs(300),
+            length: 4 << 20,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
+/// A setting of the node, as the table `longbow.config` tells it.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Its key.
+    pub name: String,
+    /// Its value, as text.
+    pub value: String,
+    /// What it does.
+    pub meaning: String,
+}

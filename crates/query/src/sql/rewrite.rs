@@ -1,0 +1,307 @@
+//! What is done to a parsed statement before it is planned: parameters are put in, and named arguments of
+//! `vector_search` into their places.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::ScalarValue;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Statement as Ast, TableFactor, Value,
+    ValueWithSpan, VisitMut, VisitorMut,
+};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::distance;
+use super::parameters::FUNCTION;
+use super::vector_search::{self, ARGUMENTS};
+use crate::refusal::{Refusal, Result, invalid};
+
+/// What a pass finds wrong.
+type Flow = ControlFlow<Refusal>;
+
+/// Puts the values of the parameters in.
+///
+/// # Errors
+/// InvalidArgument, if there are more or fewer values than parameters.
+pub(super) fn with_values(statement: &mut Statement, values: &[ScalarValue]) -> Result<()> {
+    let Some(ast) = ast_of(statement) else {
+        return Ok(());
+    };
+    let count = number(ast)?;
+    if count != values.len() {
+        let text = format!(
+            "the statement has {count} parameters and {} values are bound; bind one value for each",
+            values.len()
+        );
+        return Err(invalid("bad_parameters", &text));
+    }
+    pass(ast, &mut Put { values })
+}
+
+/// Makes a statement without values one that can be planned: parameters stay where their types can be told from what
+/// stands around them, and where a vector is wanted there comes one. Returns how many there are, and those vectors.
+///
+/// # Errors
+/// InvalidArgument, if the parameters are not numbered.
+pub(super) fn without_values(
+    statement: &mut Statement,
+) -> Result<(usize, BTreeMap<usize, DataType>)> {
+    let Some(ast) = ast_of(statement) else {
+        return Ok((0, BTreeMap::new()));
+    };
+    let count = number(ast)?;
+    let mut stand_ins = StandIns::default();
+    pass(ast, &mut stand_ins)?;
+    Ok((count, stand_ins.types))
+}
+
+fn ast_of(statement: &mut Statement) -> Option<&mut Ast> {
+    match statement {
+        Statement::Statement(ast) => Some(ast),
+        Statement::Explain(explain) => ast_of(&mut explain.statement),
+        _ => None,
+    }
+}
+
+fn pass(ast: &mut Ast, visitor: &mut impl VisitorMut<Break = Refusal>) -> Result<()> {
+    match ast.visit(visitor) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(refusal) => Err(refusal),
+    }
+}
+
+/// Numbers parameters that are written as `?`, puts named arguments into their places, and returns the highest number.
+fn number(ast: &mut Ast) -> Result<usize> {
+    let mut numbers = Numbers::default();
+    pass(ast, &mut numbers)?;
+    Ok(numbers.highest)
+}
+
+#[derive(Default)]
+struct Numbers {
+    highest: usize,
+}
+
+impl VisitorMut for Numbers {
+    type Break = Refusal;
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> Flow {
+        let Value::Placeholder(name) = &mut value.value else {
+            return Flow::Continue(());
+        };
+        if name == "?" {
+            *name = format!("${}", self.highest + 1);
+        }
+        match number_of(name) {
+            Some(number) => {
+                self.highest = self.highest.max(number);
+                Flow::Continue(())
+            }
+            None => {
+                let text = format!("'{name}' is no parameter; write $1, $2, … or ?");
+                Flow::Break(invalid("bad_parameters", &text))
+            }
+        }
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> Flow {
+        let TableFactor::Table {
+            name,
+            args: Some(arguments),
+            ..
+        } = table
+        else {
+            return Flow::Continue(());
+        };
+        if !name.to_string().eq_ignore_ascii_case(vector_search::NAME) {
+            return Flow::Continue(());
+        }
+        match in_their_places(std::mem::take(&mut arguments.args)) {
+            Ok(placed) => {
+                arguments.args = placed;
+                Flow::Continue(())
+            }
+            Err(refusal) => Flow::Break(refusal),
+        }
+    }
+}
+
+/// Most parameters of a statement.
+const MOST: usize = 65_535;
+
+fn number_of(name: &str) -> Option<usize> {
+    let number = name.strip_prefix('$')?.parse().ok()?;
+    (1..=MOST).contains(&number).then_some(number)
+}
+
+/// Puts each value in the place of its parameter.
+struct Put<'a> {
+    values: &'a [ScalarValue],
+}
+
+impl VisitorMut for Put<'_> {
+    type Break = Refusal;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        let Some(number) = placeholder(expr) else {
+            return Flow::Continue(());
+        };
+        // Counts, as after LIMIT, must be literals when the statement is planned.
+        let count = match self.values.get(number - 1) {
+            Some(ScalarValue::Int64(Some(count @ 0..))) => Some(count.to_string()),
+            Some(ScalarValue::Int32(Some(count @ 0..))) => Some(count.to_string()),
+            _ => None,
+        };
+        written(
+            &count.unwrap_or_else(|| format!("{FUNCTION}{number}()")),
+            expr,
+        )
+    }
+}
+
+/// Puts vectors in the place of parameters that are to be vectors.
+#[derive(Default)]
+struct StandIns {
+    types: BTreeMap<usize, DataType>,
+}
+
+impl StandIns {
+    fn stand_in(&mut self, expr: &mut Expr) -> Flow {
+        let Some(number) = placeholder(expr) else {
+            return Flow::Continue(());
+        };
+        let item = Field::new_list_field(DataType::Float32, true);
+        self.types.insert(number, DataType::List(Arc::new(item)));
+        written("[0.0]", expr)
+    }
+}
+
+impl VisitorMut for StandIns {
+    type Break = Refusal;
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        let Expr::Function(function) = expr else {
+            return Flow::Continue(());
+        };
+        if !distance::is_one(&function.name.to_string().to_ascii_lowercase()) {
+            return Flow::Continue(());
+        }
+        if let FunctionArguments::List(list) = &mut function.args {
+            for argument in &mut list.args {
+                if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
+                    self.stand_in(expr)?;
+                }
+            }
+        }
+        Flow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> Flow {
+        let TableFactor::Table {
+            name,
+            args: Some(arguments),
+            ..
+        } = table
+        else {
+            return Flow::Continue(());
+        };
+        if !name.to_string().eq_ignore_ascii_case(vector_search::NAME) {
+            return Flow::Continue(());
+        }
+        for (argument, (name, usual)) in arguments.args.iter_mut().zip(ARGUMENTS) {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
+                continue;
+            };
+            if name == "vector" {
+                self.stand_in(expr)?;
+            } else if let Some(number) = placeholder(expr) {
+                self.types.insert(number, DataType::Null);
+                written(usual, expr)?;
+            }
+        }
+        Flow::Continue(())
+    }
+}
+
+fn placeholder(expr: &Expr) -> Option<usize> {
+    match expr {
+        Expr::Value(ValueWithSpan {
+            value: Value::Placeholder(name),
+            ..
+        }) => number_of(name),
+        _ => None,
+    }
+}
+
+/// Replaces an expression by what a text says.
+fn written(text: &str, expr: &mut Expr) -> Flow {
+    let parsed = Parser::new(&GenericDialect {})
+        .try_with_sql(text)
+        .and_then(|mut parser| parser.parse_expr());
+    match parsed {
+        Ok(parsed) => {
+            *expr = parsed;
+            Flow::Continue(())
+        }
+        Err(error) => Flow::Break(invalid(
+            "bad_parameters",
+            &format!("{error}; bind another value"),
+        )),
+    }
+}
+
+/// The arguments of `vector_search` in the order of [`ARGUMENTS`]; those that are not given are null.
+fn in_their_places(arguments: Vec<FunctionArg>) -> Result<Vec<FunctionArg>> {
+    let mut placed: Vec<Option<FunctionArg>> = Vec::new();
+    let mut named = false;
+    for argument in arguments {
+        let (at, value) = match argument {
+            FunctionArg::Unnamed(value) if !named => (placed.len(), value),
+            FunctionArg::Named { name, arg, .. } => {
+                named = true;
+                (place_of(&name.value)?, arg)
+            }
+            other => {
+                let text = format!(
+                    "the argument {other} of vector_search stands after a named one, or has no plain name; write name => value"
+                );
+                return Err(invalid("bad_sql", &text));
+            }
+        };
+        if at >= placed.len() {
+            placed.resize_with(at + 1, || None);
+        }
+        if placed[at].replace(FunctionArg::Unnamed(value)).is_some() {
+            let (name, _) = ARGUMENTS.get(at).copied().unwrap_or_default();
+            let text = format!("vector_search is given '{name}' twice; give it once");
+            return Err(invalid("bad_sql", &text));
+        }
+    }
+    let null = || {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(
+            Value::Null.with_empty_span(),
+        )))
+    };
+    Ok(placed
+        .into_iter()
+        .map(|argument| argument.unwrap_or_else(null))
+        .collect())
+}
+
+fn place_of(name: &str) -> Result<usize> {
+    let at = ARGUMENTS
+        .iter()
+        .position(|(known, _)| known.eq_ignore_ascii_case(name));
+    at.ok_or_else(|| {
+        let known: Vec<&str> = ARGUMENTS.iter().map(|(name, _)| *name).collect();
+        let text = format!(
+            "vector_search has no argument '{name}'; it has {}",
+            known.join(", ")
+        );
+        invalid("unknown_argument", &text)
+    })
+}

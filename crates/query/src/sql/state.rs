@@ -1,0 +1,63 @@
+//! DataFusion, set up once for a session and copied for each statement.
+
+use std::sync::Arc;
+
+use datafusion::common::Result;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{GreedyMemoryPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::prelude::SessionConfig;
+use longbow_engine::Engine;
+
+use super::distance;
+use super::limits::Limits;
+use super::moment::{CATALOG, DATASETS, Moment};
+use super::order::AskIndex;
+use super::vector_search::{self, VectorSearch};
+
+/// How many of the greatest holders of memory an error names.
+const NAMED_HOLDERS: std::num::NonZeroUsize =
+    std::num::NonZeroUsize::new(3).expect("three is not zero");
+
+/// What all statements of a session start from.
+///
+/// # Errors
+/// If DataFusion refuses the configuration.
+pub(super) fn base(limits: &Limits) -> Result<SessionState> {
+    let mut config = SessionConfig::new()
+        .with_default_catalog_and_schema(CATALOG, DATASETS)
+        .with_create_default_catalog_and_schema(false)
+        .with_information_schema(true)
+        .with_target_partitions(limits.threads.max(1));
+    // Clients know plain strings longer than views.
+    config.options_mut().sql_parser.map_string_types_to_utf8view = false;
+    let pool = TrackConsumersPool::new(GreedyMemoryPool::new(limits.memory), NAMED_HOLDERS);
+    let no_files = DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled);
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(pool))
+        .with_disk_manager_builder(no_files)
+        .build_arc()?;
+    let mut state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .with_physical_optimizer_rule(Arc::new(AskIndex))
+        .build();
+    for function in distance::functions() {
+        state.register_udf(Arc::new(function))?;
+    }
+    Ok(state)
+}
+
+/// A copy for one statement, which sees the engine as of a moment of its own.
+pub(super) fn for_statement(base: &SessionState, engine: &Engine, moment: &Moment) -> SessionState {
+    let mut state = base.clone();
+    state.register_catalog_list(Arc::new(moment.clone()));
+    let search = VectorSearch {
+        moment: moment.clone(),
+        engine: engine.clone(),
+    };
+    state.register_udtf(vector_search::NAME, Arc::new(search));
+    state
+}
