@@ -1,11 +1,16 @@
 //! From candidates to answers: several searches become one, and that gets its shape.
 
-use crate::error::Result;
+use longbow_index::Query;
+
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
 use crate::fusion::{Fusion, Ranking, fuse};
 use crate::helpers::Helpers;
 use crate::hit::Hit;
-use crate::search::{Found, MAX_K, Searcher};
+use crate::search::{Found, MAX_K, Searcher, Strategy};
 use crate::shape::{Shape, hits};
+use crate::text::{self, TextQuery, TextReached};
+use crate::vectors::Vectors;
 
 /// Hits of each of several searches that become one, in units of those asked for, and the least.
 const FUSED: (usize, usize) = (4, 100);
@@ -21,13 +26,29 @@ pub struct Beside {
     pub weight: f32,
 }
 
+/// A search for words.
+pub(crate) struct Words<'a> {
+    pub dataset: &'a Dataset,
+    /// Taken before the view.
+    pub reached: TextReached,
+    pub query: &'a TextQuery,
+    /// What it counts in a fused answer; the vector counts the rest to 2.
+    pub weight: f32,
+}
+
 /// What is asked of some queries that ask alike.
 pub(crate) struct Asked<'a> {
+    /// Searches the queries' own vectors.
+    pub main: Searcher<'a>,
     pub k: usize,
     pub shape: &'a Shape,
     pub fusion: Fusion,
-    /// Searches whose answers are joined to each query's, with their weights.
+    /// Searches whose answers are joined to each query's.
     pub beside: Vec<(Searcher<'a>, &'a Beside)>,
+    /// Words whose rows are joined to each query's.
+    pub words: Option<Words<'a>>,
+    /// Whether the words alone decide: then a vector is asked only how far it is.
+    pub by_words: bool,
 }
 
 /// The answer to one query.
@@ -38,36 +59,53 @@ pub(crate) struct Answered {
     pub hits: Vec<Hit>,
 }
 
+/// What was found for all queries alike, to be joined to what each found.
+struct Joined {
+    rankings: Vec<Ranking>,
+    /// What it took.
+    found: Vec<Found>,
+}
+
 impl Asked<'_> {
     /// Whether the nearest `k` of one search are all that is asked for.
     pub fn is_plain(&self) -> bool {
-        self.shape.is_plain() && self.beside.is_empty()
+        self.shape.is_plain() && self.beside.is_empty() && self.words.is_none()
     }
 
-    /// Answers each vector.
+    /// How the answers come about, where it is not by one vector alone.
+    pub fn strategy(&self) -> Option<&'static str> {
+        match (&self.words, self.by_words, self.beside.is_empty()) {
+            (Some(_), true, _) => Some("text"),
+            (Some(_), false, _) => Some("hybrid"),
+            (None, _, false) => Some("fused"),
+            (None, _, true) => None,
+        }
+    }
+
+    /// Answers each vector; words alone are answered once for none.
     ///
     /// # Errors
     /// As the searches.
-    pub fn answer(
-        &mut self,
-        searcher: &mut Searcher<'_>,
-        vectors: &[Vec<f32>],
-        helpers: &Helpers,
-    ) -> Result<Vec<Answered>> {
+    pub fn answer(&mut self, vectors: &[Vec<f32>], helpers: &Helpers) -> Result<Vec<Answered>> {
         if self.is_plain() {
-            let all = searcher.find_all(vectors, helpers)?.into_iter();
+            let all = self.main.find_all(vectors, helpers)?.into_iter();
             let answered = |found: Found| Answered {
-                hits: hits(&found.neighbors, searcher),
+                hits: hits(&found.neighbors, &self.main),
                 found,
             };
             return Ok(all.map(answered).collect());
         }
         let mut depth = self.shape.depth(self.k);
         loop {
-            let (answers, enough) = self.answer_from(depth, searcher, vectors, helpers)?;
+            let (mut answers, enough) = self.answer_from(depth, vectors, helpers)?;
             match self.shape.deeper(depth) {
                 Some(deeper) if !enough => depth = deeper,
-                _ => return Ok(answers),
+                _ => {
+                    for (answer, vector) in answers.iter_mut().zip(vectors) {
+                        self.fill_distances(&mut answer.hits, vector)?;
+                    }
+                    return Ok(answers);
+                }
             }
         }
     }
@@ -76,58 +114,184 @@ impl Asked<'_> {
     fn answer_from(
         &mut self,
         depth: usize,
-        searcher: &mut Searcher<'_>,
         vectors: &[Vec<f32>],
         helpers: &Helpers,
     ) -> Result<(Vec<Answered>, bool)> {
-        let width = match self.beside.is_empty() {
-            true => depth,
-            false => (FUSED.0 * depth).clamp(FUSED.1, MAX_K),
+        let is_fused = !self.beside.is_empty() || (self.words.is_some() && !self.by_words);
+        let width = match is_fused {
+            true => (FUSED.0 * depth).clamp(FUSED.1, MAX_K),
+            false => depth,
         };
-        searcher.k = width;
-        let all = searcher.find_all(vectors, helpers);
-        let beside = self.beside.iter_mut().map(|(other, asked)| {
-            other.k = width;
-            let found = other.find_all(std::slice::from_ref(&asked.vector), helpers)?;
-            let hits = found.iter().flat_map(|found| hits(&found.neighbors, other));
-            Ok((asked.weight, hits.collect::<Vec<Hit>>(), found))
-        });
-        let beside = beside.collect::<Result<Vec<_>>>()?;
-        let (mut answers, mut all_enough) = (Vec::with_capacity(vectors.len()), true);
-        for mut found in all? {
-            let mut found_hits = hits(&found.neighbors, searcher);
-            let mut exhausted = found_hits.len() < width;
-            if !beside.is_empty() {
-                let mut rankings = vec![Ranking {
-                    weight: 1.0,
-                    hits: found_hits,
-                }];
-                for (weight, hits, other) in &beside {
-                    exhausted &= hits.len() < width;
-                    rankings.push(Ranking {
-                        weight: *weight,
-                        hits: hits.clone(),
-                    });
-                    other.iter().for_each(|other| found.add(other));
-                }
-                found_hits = fuse(self.fusion, &rankings);
+        let joined = self.join(width, helpers)?;
+        self.main.k = width;
+        let all = match self.by_words {
+            true => vec![(); vectors.len().max(1)]
+                .into_iter()
+                .map(|()| Found::new(Strategy::Exact))
+                .collect(),
+            false => self.main.find_all(vectors, helpers)?,
+        };
+        let (mut answers, mut all_enough) = (Vec::with_capacity(all.len()), true);
+        for (at, mut found) in all.into_iter().enumerate() {
+            joined.found.iter().for_each(|other| found.add(other));
+            let mut near = hits(&found.neighbors, &self.main);
+            let mut exhausted = near.len() < width;
+            exhausted &= joined.rankings.iter().all(|other| other.hits.len() < width);
+            if self.by_words {
+                near = joined
+                    .rankings
+                    .iter()
+                    .flat_map(|words| words.hits.clone())
+                    .collect();
+            } else if is_fused {
+                near = self.fuse(near, &joined.rankings);
             }
-            let (shaped, enough) = self.shape.apply(found_hits, self.k, searcher)?;
+            self.cut(&mut near, vectors.get(at))?;
+            let count = near.len();
+            let (shaped, enough) = self.shape.apply(near, self.k, &self.main)?;
             all_enough &= enough || exhausted;
-            if enough {
-                found.short_because = None;
-            } else if let Some(group) = &self.shape.group {
-                let why = format!(
-                    "the rows that were found have fewer values of '{}'",
-                    group.column
-                );
-                found.short_because.get_or_insert(why);
-            }
+            found.short_because = match enough {
+                true => None,
+                false => Some(self.why_short(count, &found)),
+            };
             answers.push(Answered {
                 found,
                 hits: shaped,
             });
         }
         Ok((answers, all_enough))
+    }
+
+    /// What is joined to the hits of every vector.
+    fn join(&mut self, width: usize, helpers: &Helpers) -> Result<Joined> {
+        let mut joined = Joined {
+            rankings: Vec::new(),
+            found: Vec::new(),
+        };
+        for (other, asked) in &mut self.beside {
+            other.k = width;
+            let all = other.find_all(std::slice::from_ref(&asked.vector), helpers)?;
+            let near = all.iter().flat_map(|found| hits(&found.neighbors, other));
+            // How far a row is in another column is not the distance that is told.
+            let near = near.map(|hit| Hit {
+                distance: None,
+                ..hit
+            });
+            joined.rankings.push(Ranking {
+                weight: asked.weight,
+                hits: near.collect(),
+            });
+            joined.found.extend(all);
+        }
+        let Some(words) = &self.words else {
+            return Ok(joined);
+        };
+        let wanted = |row| self.main.is_wanted(row);
+        let view = self.main.view;
+        let all = text::find(
+            words.dataset,
+            &words.reached,
+            view,
+            words.query,
+            width,
+            &wanted,
+        )?;
+        self.main.check_deadline()?;
+        joined.rankings.push(Ranking {
+            weight: words.weight,
+            hits: all
+                .rows
+                .iter()
+                .map(|(row, score)| Hit::worded(*row, *score))
+                .collect(),
+        });
+        let mut found = Found::new(Strategy::Exact);
+        found.rows_scanned = all.rows_scanned;
+        joined.found.push(found);
+        Ok(joined)
+    }
+
+    fn fuse(&self, near: Vec<Hit>, joined: &[Ranking]) -> Vec<Hit> {
+        let weight = self.words.as_ref().map_or(1.0, |words| 2.0 - words.weight);
+        let mut rankings = vec![Ranking { weight, hits: near }];
+        rankings.extend(joined.iter().cloned());
+        fuse(self.fusion, &rankings)
+    }
+
+    /// Drops what is too far. What was found by the vector itself was dropped already.
+    fn cut(&self, near: &mut Vec<Hit>, vector: Option<&Vec<f32>>) -> Result<()> {
+        let (Some(max), Some(vector), false) = (self.main.max_distance, vector, self.is_plain())
+        else {
+            return Ok(());
+        };
+        self.fill_distances(near, vector)?;
+        near.retain(|hit| hit.distance.is_some_and(|distance| distance <= max));
+        Ok(())
+    }
+
+    /// How far the hits are from the query's vector that were found otherwise.
+    fn fill_distances(&self, near: &mut [Hit], vector: &[f32]) -> Result<()> {
+        if near.iter().all(|hit| hit.distance.is_some()) {
+            return Ok(());
+        }
+        let Searcher { view, column, .. } = self.main;
+        let query = Query::new(column.space, vector)?;
+        for hit in near.iter_mut().filter(|hit| hit.distance.is_none()) {
+            let Some((batch, at)) = view.locate(hit.row) else {
+                continue;
+            };
+            if let Some(bytes) = Vectors::one(batch, at, column)? {
+                let raw = query.distance(&bytes);
+                hit.distance = Some(column.space.to_distance_and_score(raw).0);
+            }
+        }
+        Ok(())
+    }
+
+    fn why_short(&self, count: usize, found: &Found) -> String {
+        match (&self.shape.group, &found.short_because) {
+            (Some(group), _) => {
+                format!(
+                    "{count} rows were found, and have fewer values of '{}'",
+                    group.column
+                )
+            }
+            _ if self.by_words => format!("{count} rows match the words"),
+            (None, Some(why)) if self.words.is_none() && self.beside.is_empty() => why.clone(),
+            _ => format!("{count} rows were found, and some of them left out as asked"),
+        }
+    }
+}
+
+/// What is wrong with a search that has words, or none.
+///
+/// # Errors
+/// If there is neither a vector nor words, or a number is out of its range.
+pub(crate) fn check_words(alpha: Option<f32>, has_words: bool, has_vector: bool) -> Result<()> {
+    if !has_words && !has_vector {
+        return Err(Error::NoQueryVector);
+    }
+    match alpha {
+        Some(alpha) if alpha.is_nan() || alpha > 1.0 => Err(Error::BadValue {
+            field: "alpha",
+            got: alpha.to_string(),
+            expected: "at most 1, which is the vector alone; 0 is the text alone, below 0 is by the query's length",
+        }),
+        Some(alpha) if alpha < 1.0 && !has_words => Err(Error::BadValue {
+            field: "alpha",
+            got: alpha.to_string(),
+            expected: "1 without text_query, or give text_query",
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What the vector counts, from 0 to 1, where the query is to decide: few words say exactly what is looked for, many
+/// describe it.
+pub(crate) fn alpha_of(words: &str) -> f32 {
+    match words.split_whitespace().count() {
+        0..=2 => 0.3,
+        3..=5 => 0.5,
+        _ => 0.7,
     }
 }

@@ -19,6 +19,7 @@ impl Engine {
             || request.filter.is_some()
             || !request.shape.is_plain()
             || !request.beside.is_empty()
+            || request.text.is_some()
         {
             return false;
         }

@@ -24,6 +24,7 @@ impl Options {
         "quantization",
         "rabitq_ef_construction",
         "recall_share",
+        "hybrid_alpha",
         "snapshot_interval",
         "storage_async_fsync",
         "storage_segment_size",
@@ -74,6 +75,7 @@ impl Options {
             max_log_bytes: config.max_wal_size,
             memory_limit: config.memory_limit,
             recall_share: config.recall_share,
+            hybrid_alpha: config.hybrid_alpha as f32,
             text_columns: config.hybrid_text_columns.clone(),
             ..defaults
         }

@@ -48,7 +48,7 @@ impl Fusion {
 }
 
 /// What one of the searches gave, and what it counts.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Ranking {
     pub weight: f32,
     /// Best first.

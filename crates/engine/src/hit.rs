@@ -24,6 +24,16 @@ impl Hit {
         }
     }
 
+    /// A row that was found by its words.
+    pub fn worded(row: u64, score: f32) -> Self {
+        Hit {
+            row,
+            key: -score,
+            score,
+            distance: None,
+        }
+    }
+
     /// Best first.
     pub fn order(&self, other: &Hit) -> std::cmp::Ordering {
         self.key

@@ -39,6 +39,8 @@ pub struct Options {
     pub ef_search: usize,
     /// Share of one core that measures the recall of searches and calibrates indexes, from 0 to 1; 0: nothing does.
     pub recall_share: f64,
+    /// What the vector counts in a hybrid search that does not say: 1 is the vector alone, 0 the text alone.
+    pub hybrid_alpha: f32,
     /// The columns that full text is searched in, unless a field says so by `longbow.text`; empty: all of strings but the id.
     pub text_columns: Vec<String>,
     /// Indexing threads.
@@ -86,6 +88,7 @@ impl Options {
             },
             ef_search: 50,
             recall_share: 0.02,
+            hybrid_alpha: 0.5,
             text_columns: Vec::new(),
             index_workers: std::thread::available_parallelism().map_or(1, usize::from),
             index_queue: 10_000,

@@ -11,19 +11,21 @@ use arrow_array::{Array, ArrayRef, Float32Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use serde::Serialize;
 
-use crate::answer::{Answered, Asked};
+use crate::answer::{Answered, Asked, Words, alpha_of};
 use crate::column_index::Reached;
 use crate::cursor::Cursor;
 use crate::dataset::Dataset;
 use crate::effort::Plan;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::examples::{self, Examples};
+use crate::examples;
 use crate::filter::Filter;
+use crate::fusion::Fusion;
 use crate::gather::{Located, reply_field};
 use crate::id::Id;
 use crate::schema::VectorColumn;
 use crate::search::{Rows, SearchRequest, Searcher};
+use crate::text::{TextQuery, TextReached};
 use crate::view::View;
 
 /// Metadata key of the schema of every reply: a [`QueryInfo`] as JSON.
@@ -101,6 +103,15 @@ impl SearchReply {
     }
 }
 
+/// One moment of a dataset.
+struct At<'a> {
+    dataset: &'a Dataset,
+    view: &'a View,
+    /// Taken before the view.
+    reached: &'a HashMap<String, Reached>,
+    started: Instant,
+}
+
 impl Engine {
     /// Searches a dataset. The answer holds every write that was acknowledged before the call.
     ///
@@ -131,70 +142,41 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         let mut started = Instant::now();
         request.check()?;
-        // Before the view, so that a row which the graph left out as dead is dead in the view too.
-        let reached = dataset.reached();
+        // Before the view, so that a row which an index left out as dead is dead in the view too.
+        let (reached, text) = (dataset.reached(), dataset.text_reached());
         let view = dataset.view();
-        let schema = &view.schema;
-        let column = schema.vector(&dataset.name, request.column.as_deref())?;
+        let column = view
+            .schema
+            .vector(&dataset.name, request.column.as_deref())?;
         let fields = reply_columns(&dataset, &view, request, &column.name)?;
-        if let Some(group) = &request.shape.group {
-            schema.column(&dataset.name, &group.column)?;
-        }
-        let rows_of = |filter: &Arc<dyn Filter>| {
-            let filters = &dataset.filters;
-            filters.rows(&**filter, &dataset.name, &view)
+        let at = At {
+            dataset: &dataset,
+            view: &view,
+            reached: &reached,
+            started,
         };
-        let matching = request.filter.as_ref().map(rows_of).transpose()?;
-        let resolve = |examples: &Examples| examples.resolve(&dataset, &view, column);
-        let example = request.examples.as_ref().map(resolve).transpose()?;
-        let mut rows = Rows {
-            matching,
-            without: Vec::new(),
-        };
-        let example = example.map(|(vector, without)| {
-            rows.without = without;
-            [vector]
-        });
+        let example = request.examples.as_ref();
+        let example = example.map(|examples| examples.resolve(&dataset, &view, column));
+        let (example, without) = example.transpose()?.unzip();
+        let example = example.map(|vector| [vector]);
         let all: &[Vec<f32>] = example.as_ref().map_or(&request.vectors, |one| one);
-        let searcher = |column| {
-            let plan = self.plan(&dataset, request, column, &reached);
-            let searcher = Searcher {
-                view: &view,
-                column,
-                index: reached.get(&column.name).cloned(),
-                rows: rows.clone(),
-                k: request.k,
-                effort: plan.effort.clone(),
-                exact: plan.exact,
-                max_distance: request.max_distance,
-                deadline: request.timeout.map(|limit| (started + limit, limit)),
-            };
-            (plan, searcher)
-        };
-        let (plan, mut main) = searcher(column);
+        let (plan, mut asked) =
+            self.asked(&at, request, column, without.unwrap_or_default(), text)?;
         // A wrong one is refused before the first is answered.
-        main.check_vectors(all)?;
-        let mut asked = Asked {
-            k: request.k,
-            shape: &request.shape,
-            fusion: request.fusion,
-            beside: Vec::with_capacity(request.beside.len()),
-        };
-        for one in &request.beside {
-            let (_, other) = searcher(schema.vector(&dataset.name, Some(&one.column))?);
-            other.check_vectors(std::slice::from_ref(&one.vector))?;
-            asked.beside.push((other, one));
-        }
+        asked.main.check_vectors(all)?;
         let several = request.vectors.len() > 1;
         let mut first_query = request.first_query.or(several.then_some(0));
         let mut planned = started.elapsed();
-        for vectors in all.chunks(most.max(1)) {
-            let answers = asked.answer(&mut main, vectors, &self.shared().helpers)?;
+        // Words without a vector are one query, too.
+        let pieces = all.chunks(most.max(1)).chain(all.is_empty().then_some(all));
+        for vectors in pieces {
+            let answers = asked.answer(vectors, &self.shared().helpers)?;
             if self.options().recall_share > 0.0 && asked.is_plain() {
-                main.offer(&dataset, &view, vectors, &answers);
+                asked.main.offer(&dataset, &view, vectors, &answers);
             }
             let mut info = summary(&answers, request.k);
             plan.tell(&answers, &mut info);
+            info.strategy = asked.strategy().unwrap_or(info.strategy);
             if let (Some(page), [answer]) = (request.shape.page, &answers[..]) {
                 let next = Cursor::after(page, &answer.hits);
                 info.cursor = next.map(|cursor| cursor.to_string());
@@ -210,6 +192,79 @@ impl Engine {
             (started, planned) = (Instant::now(), Duration::ZERO);
         }
         Ok(())
+    }
+
+    /// The searches that a request asks for.
+    fn asked<'a>(
+        &self,
+        at: &At<'a>,
+        request: &'a SearchRequest,
+        column: &'a VectorColumn,
+        without: Vec<u64>,
+        text: TextReached,
+    ) -> Result<(Plan, Asked<'a>)> {
+        let (dataset, view) = (at.dataset, at.view);
+        if let Some(group) = &request.shape.group {
+            view.schema.column(&dataset.name, &group.column)?;
+        }
+        let rows_of =
+            |filter: &Arc<dyn Filter>| dataset.filters.rows(&**filter, &dataset.name, view);
+        let matching = request.filter.as_ref().map(rows_of).transpose()?;
+        let rows = Rows { matching, without };
+        let searcher = |column: &'a VectorColumn| {
+            let plan = self.plan(dataset, request, column, at.reached);
+            let searcher = Searcher {
+                view,
+                column,
+                index: at.reached.get(&column.name).cloned(),
+                rows: rows.clone(),
+                k: request.k,
+                effort: plan.effort.clone(),
+                exact: plan.exact,
+                max_distance: request.max_distance,
+                deadline: request.timeout.map(|limit| (at.started + limit, limit)),
+            };
+            (plan, searcher)
+        };
+        let mut beside = Vec::with_capacity(request.beside.len());
+        for one in &request.beside {
+            let (_, other) = searcher(view.schema.vector(&dataset.name, Some(&one.column))?);
+            other.check_vectors(std::slice::from_ref(&one.vector))?;
+            beside.push((other, one));
+        }
+        let (plan, main) = searcher(column);
+        let has_vector = !request.vectors.is_empty() || request.examples.is_some();
+        let alpha = request.alpha.unwrap_or(self.options().hybrid_alpha);
+        let by_length = alpha < 0.0;
+        let words = request.text.as_ref().filter(|_| !has_vector || alpha < 1.0);
+        let alpha_of = |query: &TextQuery| {
+            if by_length {
+                alpha_of(&query.text)
+            } else {
+                alpha
+            }
+        };
+        let by_words = words.is_some() && (!has_vector || alpha == 0.0) && beside.is_empty();
+        let words = words.map(|query| Words {
+            dataset,
+            reached: text,
+            query,
+            // By rank both sides count alike, unless the query decides.
+            weight: match request.fusion {
+                Fusion::ReciprocalRank if !by_length => 1.0,
+                _ => 2.0 * (1.0 - alpha_of(query)),
+            },
+        });
+        let asked = Asked {
+            main,
+            k: request.k,
+            shape: &request.shape,
+            fusion: request.fusion,
+            beside,
+            words,
+            by_words,
+        };
+        Ok((plan, asked))
     }
 
     /// How far searches of a column go for a request.

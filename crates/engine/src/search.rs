@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use longbow_index::{FilterCost, Neighbor, Query, SearchStats, TopK};
 
-use crate::answer::Beside;
+use crate::answer::{Beside, check_words};
 use crate::column_index::Reached;
 use crate::effort::Effort;
 use crate::error::{Error, Result};
@@ -18,6 +18,7 @@ use crate::recall_target;
 use crate::row_set::RowSet;
 use crate::schema::VectorColumn;
 use crate::shape::Shape;
+use crate::text::TextQuery;
 use crate::view::View;
 
 /// Most neighbours that one query may ask for.
@@ -55,6 +56,11 @@ pub struct SearchRequest {
     pub filter: Option<Arc<dyn Filter>>,
     /// Rows whose vectors are searched for, in place of `vectors`.
     pub examples: Option<Examples>,
+    /// Words to search for, beside the vector or in place of it.
+    pub text: Option<TextQuery>,
+    /// What the vector counts beside the words: 1 is the vector alone, 0 the words alone, between both are fused; below 0 it
+    /// is chosen by the length of the query. If none, as configured.
+    pub alpha: Option<f32>,
     /// Searches of other vector columns, whose answers are joined to this one's. For a single query.
     pub beside: Vec<Beside>,
     /// How answers of several searches become one.
@@ -85,6 +91,8 @@ impl SearchRequest {
             max_distance: None,
             filter: None,
             examples: None,
+            text: None,
+            alpha: None,
             beside: Vec::new(),
             fusion: Fusion::default(),
             shape: Shape::default(),
@@ -109,8 +117,10 @@ impl SearchRequest {
         self.shape.check(self.k, self.vectors.len())?;
         match &self.examples {
             Some(examples) => examples.check()?,
-            None if self.vectors.is_empty() => return Err(Error::NoQueryVector),
-            None => {}
+            None => {
+                let (words, vectors) = (self.text.is_some(), &self.vectors);
+                check_words(self.alpha, words, !vectors.is_empty())?;
+            }
         }
         if !self.beside.is_empty() && self.vectors.len() > 1 {
             return Err(Error::BadValue {

@@ -1,5 +1,7 @@
 //! Actions on an engine: JSON in, JSON out.
 
+use std::sync::Arc;
+
 use longbow_engine::{ColumnIndex, Engine, Id, SearchRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -7,6 +9,7 @@ use serde_json::{Value, json};
 use crate::filter::Conditions;
 use crate::json;
 use crate::refusal::{Refusal, Result, invalid};
+use crate::search::SearchObject;
 
 /// What an action answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +33,7 @@ pub fn run(engine: &Engine, name: &str, body: &[u8]) -> Result<Answer> {
         }
         "check_readiness" => readiness(engine, optional_dataset(body)?.as_deref()),
         "VectorSearchByID" => by_id(engine, body)?,
+        "HybridSearch" => hybrid(engine, body)?,
         "CreateNamespace" => {
             engine.create_namespace(&required(read::<Named>(body, NAMED)?.name, "name")?)?;
             json!({"status": "created"})
@@ -151,6 +155,43 @@ fn by_id(engine: &Engine, body: &[u8]) -> Result<Value> {
     let ids: Vec<Value> = found.ids()?.into_iter().map(|id| json!(id)).collect();
     Ok(json!({"ids": ids, "scores": found.scores()}))
 }
+
+/// A search whose answer is a list of objects, as clients of an earlier server expect it: id, distance, score, the other
+/// columns, and the vector.
+fn hybrid(engine: &Engine, body: &[u8]) -> Result<Value> {
+    let (name, mut request) = SearchObject::parse(body)?.into_request()?;
+    let dataset = engine.dataset(&name)?;
+    let schema = Arc::clone(&dataset.view().schema);
+    let vector = schema
+        .vector(&name, request.column.as_deref())?
+        .name
+        .clone();
+    let is_vector = |column: &str| schema.vectors.iter().any(|vector| vector.name == column);
+    if request.columns.is_empty() {
+        let names = schema.arrow.fields().iter().map(|field| field.name());
+        let others = names.filter(|name| !is_vector(name) && !OWN.contains(&name.as_str()));
+        request.columns = others.cloned().collect();
+    }
+    request.include_vectors = true;
+    let found = engine.search(&name, &request)?;
+    let mut rows = Vec::with_capacity(found.batch.num_rows());
+    for (row, id) in crate::rows::write(&found.batch)?
+        .into_iter()
+        .zip(found.ids()?)
+    {
+        let Value::Object(mut row) = row else {
+            continue;
+        };
+        let mut take = |key: &str| row.remove(key).unwrap_or(Value::Null);
+        take("id");
+        let (distance, score, vector) = (take("distance"), take("score"), take(&vector));
+        rows.push(json!({"ID": id, "Distance": distance, "Score": score, "Metadata": row, "Vector": vector}));
+    }
+    Ok(rows.into())
+}
+
+/// Columns of a search's answer that are no metadata.
+const OWN: [&str; 4] = ["id", "distance", "score", "query_index"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

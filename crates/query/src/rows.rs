@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_json::ReaderBuilder;
+use arrow_json::WriterBuilder;
 use arrow_json::reader::infer_json_schema_from_iterator;
+use arrow_json::writer::JsonArray;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use serde_json::Value;
 
@@ -58,6 +60,35 @@ pub fn read(bytes: &[u8], known: Option<&SchemaRef>, how: &RowsAs) -> Result<Rec
     decoder.serialize(&rows).map_err(wrong)?;
     let batch = decoder.flush().map_err(wrong)?;
     batch.ok_or_else(|| invalid("bad_rows", "there are no rows; send at least one"))
+}
+
+/// Rows as JSON objects, null where a value is.
+///
+/// # Errors
+/// If a column is of a type that JSON cannot say.
+pub fn write(batch: &RecordBatch) -> Result<Vec<Value>> {
+    let bytes = write_bytes(batch).map_err(|error| {
+        let text = format!("the rows cannot be written as JSON: {error}; ask for other columns");
+        invalid("bad_columns", &text)
+    })?;
+    Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// Rows as a JSON array of objects, null where a value is.
+///
+/// # Errors
+/// If a column is of a type that JSON cannot say.
+pub fn write_bytes(batch: &RecordBatch) -> std::result::Result<Vec<u8>, ArrowError> {
+    let writer = WriterBuilder::new().with_explicit_nulls(true);
+    let mut writer = writer.build::<_, JsonArray>(Vec::new());
+    writer.write(batch)?;
+    writer.finish()?;
+    let rows = writer.into_inner();
+    Ok(if rows.is_empty() {
+        b"[]".to_vec()
+    } else {
+        rows
+    })
 }
 
 fn vector_field(name: &str, dim: usize) -> FieldRef {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use longbow_engine::{Beside, Cursor, Examples, Fusion, Grouping, Id, SearchRequest, Shape};
+use longbow_engine::{
+    Beside, Cursor, Examples, Fusion, Grouping, Id, SearchRequest, Shape, TextQuery,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -132,6 +134,7 @@ impl SearchObject {
             return Err(invalid("bad_value", text));
         }
         let shape = self.shape()?;
+        let text = self.text()?;
         let examples = self.examples()?;
         let fusion = self
             .fusion
@@ -165,6 +168,8 @@ impl SearchObject {
             max_distance: self.max_distance,
             filter: Conditions::shared(self.filters, self.predicate)?,
             examples,
+            text,
+            alpha: self.alpha,
             beside: beside.map(BesideObject::into_beside).collect(),
             fusion,
             shape,
@@ -178,6 +183,20 @@ impl SearchObject {
         };
         request.check()?;
         Ok((self.dataset, request))
+    }
+
+    /// The words to search for.
+    fn text(&mut self) -> Result<Option<TextQuery>> {
+        let columns = self.text_columns.take();
+        match self.text_query.take().filter(|text| !text.is_empty()) {
+            Some(text) => Ok(Some(TextQuery { text, columns })),
+            None if columns.is_some() => {
+                let text =
+                    "the search has 'text_columns' and no 'text_query'; say what to look for";
+                Err(invalid("bad_value", text))
+            }
+            None => Ok(None),
+        }
     }
 
     /// The rows that are given as examples.
@@ -227,17 +246,6 @@ impl SearchObject {
 
     fn refuse_what_is_missing(&self) -> Result<()> {
         let missing = [
-            (
-                self.text_query
-                    .as_ref()
-                    .is_some_and(|text| !text.is_empty()),
-                "text and hybrid search ('text_query')",
-            ),
-            (self.text_columns.is_some(), "text search ('text_columns')"),
-            (
-                self.alpha.is_some_and(|alpha| alpha < 1.0),
-                "hybrid search ('alpha' below 1)",
-            ),
             (self.nprobe.is_some(), "a clustered index ('nprobe')"),
             (
                 self.vector_format.is_some(),
@@ -250,10 +258,6 @@ impl SearchObject {
         ];
         if let Some((_, what)) = missing.iter().find(|(asked, _)| *asked) {
             return Err(unimplemented(what));
-        }
-        if let Some(alpha) = self.alpha.filter(|alpha| *alpha > 1.0) {
-            let text = format!("alpha is {alpha}; expected at most 1, which is the vector alone");
-            return Err(invalid("bad_value", &text));
         }
         // One node holds everything, so every level of consistency and both scopes give the same answer.
         let _ = self.local_only;

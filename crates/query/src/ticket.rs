@@ -179,8 +179,8 @@ mod tests {
         );
         assert_eq!(code_of(r#"{"search":{"dataset":"w"}}"#), "no_query_vector");
         assert_eq!(
-            code_of(r#"{"search":{"dataset":"w","vector":[1],"text_query":"x"}}"#),
-            "unimplemented"
+            code_of(r#"{"search":{"dataset":"w","vector":[1],"text_columns":["x"]}}"#),
+            "bad_value"
         );
         assert_eq!(
             code_of(r#"{"search":{"dataset":"w","vector":[NaN]}}"#),

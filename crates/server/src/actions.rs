@@ -44,7 +44,12 @@ pub(crate) const ACTIONS: &[(&str, Option<Role>, &str)] = &[
         None,
         "the neighbours of a stored row, itself among them",
     ),
-    ("delete", None, "deletes rows by id, ids or filters"),
+    (
+        "HybridSearch",
+        None,
+        "a search by vector, words or both; a list of objects",
+    ),
+    ("delete", None, "deletes rows by id, ids, filters or where"),
     ("Delete", None, "as delete"),
     ("delete-dataset", None, "drops a dataset"),
     ("CreateNamespace", Some(Role::Meta), "creates a namespace"),
@@ -69,7 +74,6 @@ pub(crate) const ACTIONS: &[(&str, Option<Role>, &str)] = &[
 
 /// Actions of the contract that this version does not have.
 const MISSING: &[(&str, &str)] = &[
-    ("HybridSearch", "hybrid search ('HybridSearch')"),
     ("add-edge", "the graph ('add-edge')"),
     ("traverse-graph", "the graph ('traverse-graph')"),
     ("GetGraphStats", "the graph ('GetGraphStats')"),
@@ -140,9 +144,12 @@ fn search(engine: &Engine, body: &[u8]) -> Result<Vec<Bytes>, Status> {
         .and_then(SearchObject::into_request)
         .map_err(refused)?;
     let mut streams = Vec::with_capacity(request.vectors.len());
-    for vector in &request.vectors {
+    let each = request.vectors.iter().map(|vector| vec![vector.clone()]);
+    // Words and examples are one query, too.
+    let none = request.vectors.is_empty().then(Vec::new);
+    for vectors in each.chain(none) {
         let one = longbow_engine::SearchRequest {
-            vectors: vec![vector.clone()],
+            vectors,
             ..request.clone()
         };
         let found = engine.search(&dataset, &one).map_err(|error| of(&error))?;

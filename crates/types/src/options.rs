@@ -243,6 +243,8 @@ options! {
         hnsw_ef_search: usize, Int(1, 65_536), Text("50");
         /// Share of one core that measures the recall of searches and calibrates indexes for recall targets. 0 for neither.
         recall_share: f64, Float(0.0, 1.0), Text("0.02");
+        /// What the vector counts in a hybrid search that does not say: 1 is the vector alone, 0 the text alone, between both are fused; below 0 it is chosen by the length of the query.
+        hybrid_alpha: f64, Float(-1.0, 1.0), Text("0.5");
         /// The columns that full text is searched in, unless a column's field says so by `longbow.text`; empty: all string columns but `id`.
         hybrid_text_columns: Vec<String>, List, Text("");
         /// The memory that running SQL statements may take together for sorting, joining and grouping.

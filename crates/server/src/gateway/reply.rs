@@ -2,13 +2,12 @@
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::StreamWriter;
-use arrow_json::WriterBuilder;
-use arrow_json::writer::JsonArray;
 use arrow_schema::ArrowError;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use longbow_engine::Class;
 use longbow_query::Refusal;
+use longbow_query::rows::write_bytes;
 use serde_json::{Value, json};
 
 use super::wanted::{ARROW, Format};
@@ -71,24 +70,10 @@ pub fn table(
         return Ok(([(header::CONTENT_TYPE, ARROW)], stream.into_inner()?).into_response());
     }
     let mut body = b"{\"rows\":".to_vec();
-    body.extend(rows(&batch)?);
+    body.extend(write_bytes(&batch)?);
     for (name, value) in beside {
         body.extend(format!(",\"{name}\":{value}").bytes());
     }
     body.push(b'}');
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
-}
-
-/// Rows as a JSON array of objects.
-pub fn rows(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
-    let writer = WriterBuilder::new().with_explicit_nulls(true);
-    let mut writer = writer.build::<_, JsonArray>(Vec::new());
-    writer.write(batch)?;
-    writer.finish()?;
-    let rows = writer.into_inner();
-    Ok(if rows.is_empty() {
-        b"[]".to_vec()
-    } else {
-        rows
-    })
 }

@@ -11,13 +11,13 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use longbow_engine::{Engine, Pending, Scan};
-use longbow_query::rows::{RowsAs, read};
+use longbow_query::rows::{RowsAs, read, write_bytes};
 use longbow_query::{Refusal, Ticket, invalid};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use super::reply::{self, json_of};
+use super::reply::json_of;
 use super::wanted::{ARROW, Format, PutQuery, RowsQuery, body_format, check_json};
 use super::{Result, blocking, ticket};
 
@@ -78,7 +78,7 @@ fn write_json(scan: Scan, send: impl Fn(Vec<u8>) -> bool) -> std::result::Result
     let mut written = b"{\"rows\":[".to_vec();
     let mut first = true;
     for batch in batches(scan) {
-        let rows = reply::rows(&batch?)?;
+        let rows = write_bytes(&batch?)?;
         let rows = &rows[1..rows.len() - 1];
         if rows.is_empty() {
             continue;
