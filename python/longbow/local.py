@@ -14,7 +14,7 @@ from .answers import AnswerStream
 from .backend import Asked
 from .errors import Internal, InvalidArgument
 from .join import BATCH_QUERIES
-from .requests import without_none
+from .requests import check_query, without_none
 from .results import QUERY_KEY, DatasetInfo, InsertResult
 from .session import decode, encode
 from .stream import BatchStream
@@ -39,8 +39,7 @@ class Local:
 
     def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
         search = encode({"dataset": dataset, **without_none(options)})
-        if vector is None and options.get("text_query") is None:
-            raise InvalidArgument("missing_query", "a search needs a vector or a text_query")
+        check_query(vector, options)
         queries = None if vector is None else vectors.floats(vector)
         return pa.Table.from_batches([self.engine.search(search, queries, None)])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from .answers import AnswerStream
 from .backend import Asked, Backend
 from .errors import InvalidArgument, NotFound
 from .requests import Filters, filter_list, plain, without_none
+from .rerank import Rerank, reranked
 from .sql import parameter_batch
 from .stream import BatchStream
 
@@ -33,6 +34,16 @@ class Reads:
         text_columns: Sequence[str] | None = None,
         alpha: float | None = None,
         fusion: str | None = None,
+        beside: Sequence[Mapping[str, Any]] | None = None,
+        ids: Sequence[int | str] | None = None,
+        negative_ids: Sequence[int | str] | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        group_by: str | None = None,
+        group_size: int | None = None,
+        mmr: float | None = None,
+        rerank: Rerank | None = None,
+        rerank_from: int | None = None,
         ef: int | None = None,
         nprobe: int | None = None,
         recall_target: float | None = None,
@@ -54,8 +65,23 @@ class Reads:
             where: a SQL predicate.
             text_query, text_columns: words to find, and the columns to look in;
                 with a vector, a hybrid search.
-            alpha: 1.0 weighs the vector alone, 0.0 the text alone.
-            fusion: ``rrf`` or ``weighted``.
+            alpha: 1.0 is the vector alone, 0.0 the text alone, between both are
+                fused; below 0 the length of the text decides.
+            fusion: ``rrf`` or ``weighted``: how several searches become one.
+            beside: other vector columns to search for the same answer, like
+                ``{"column": "image", "vector": [...], "weight": 0.5}``.
+            ids, negative_ids: in place of a vector: rows that the answer is to
+                be like, and unlike. They are not in it.
+            offset: rows, or groups, to leave out first.
+            cursor: ``""`` for a first page; then what
+                ``longbow.query_info(page).cursor`` says, as long as it does.
+            group_by, group_size: ``k`` counts groups of equal values of this
+                column, and each has up to so many rows (1).
+            mmr: for answers unlike each other: from 0 to 1, the weight of
+                nearness against difference.
+            rerank: called with the table of the best ``rerank_from`` rows (four
+                times ``k``); returns a score for each, and the best ``k`` by
+                it are the answer. For a single query.
             recall_target: the share of the true neighbours that is to be found
                 on average, above 0 and up to 1: the server chooses the effort,
                 and :func:`longbow.explain` tells it. ``exact`` and ``ef`` go
@@ -82,6 +108,14 @@ class Reads:
             "text_columns": _names(text_columns),
             "alpha": alpha,
             "fusion": fusion,
+            "beside": plain(beside),
+            "ids": plain(ids),
+            "negative_ids": plain(negative_ids),
+            "offset": offset,
+            "cursor": cursor,
+            "group_by": group_by,
+            "group_size": group_size,
+            "mmr": mmr,
             "ef": ef,
             "nprobe": nprobe,
             "recall_target": recall_target,
@@ -91,7 +125,10 @@ class Reads:
             "include_vectors": include_vectors,
             "timeout_ms": timeout_ms,
         }
-        return self._backend.search(dataset, vector, options)
+        if rerank is None:
+            return self._backend.search(dataset, vector, options)
+        options["k"] = max(k, rerank_from or 4 * k)
+        return reranked(self._backend.search(dataset, vector, options), rerank, k)
 
     def search_numpy(
         self,

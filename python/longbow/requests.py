@@ -71,6 +71,14 @@ def without_none(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def check_query(vector: Any, options: Mapping[str, Any]) -> None:
+    """Refuses a search for nothing."""
+    if vector is None and options.get("text_query") is None and options.get("ids") is None:
+        raise InvalidArgument(
+            "missing_query", "a search needs a vector, a text_query, or ids of rows to be like"
+        )
+
+
 def search_ticket(dataset: str, vector: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """The ticket of a search: ``vector`` is one vector, several, or None.
 
@@ -83,8 +91,7 @@ def search_ticket(dataset: str, vector: Any, options: Mapping[str, Any]) -> dict
             search["vectors"] = queries(vector)
         else:
             search["vector"] = query(vector)
-    elif options.get("text_query") is None:
-        raise InvalidArgument("missing_query", "a search needs a vector or a text_query")
+    check_query(vector, options)
     search.update(without_none(options))
     return {"search": search}
 

@@ -88,6 +88,7 @@ class QueryInfo:
         distance_computations: distances computed in all.
         elapsed_us: microseconds within the server.
         short_because: why fewer than ``asked`` came back, or None.
+        cursor: of a page: the cursor of the next one; None after the last row.
         more: whatever else the server told.
     """
 
@@ -98,6 +99,7 @@ class QueryInfo:
     distance_computations: int | None = None
     elapsed_us: int | None = None
     short_because: Any = None
+    cursor: str | None = None
     more: dict[str, Any] = field(default_factory=dict)
 
 

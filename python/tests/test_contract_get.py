@@ -182,10 +182,8 @@ def test_unknown_datasets_are_not_found(wire, ticket) -> None:
 
 
 UNIMPLEMENTED = [
-    {"name": "fifty", "where": "id = 1"},
-    {"name": "fifty", "filters": [{"field": "id", "operator": "in", "value": [1]}]},
-    {"search": {"dataset": "fifty", "vector": [1.0, 2.0], "text_query": "x"}},
-    {"search": {"dataset": "fifty", "vector": [1.0, 2.0], "where": "id = 1"}},
+    {"search": {"dataset": "fifty", "vector": [1.0, 2.0], "nprobe": 3}},
+    {"search": {"dataset": "fifty", "vector": [1.0, 2.0], "graph_alpha": 0.5}},
 ]
 
 

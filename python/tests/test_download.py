@@ -89,8 +89,8 @@ REFUSED = [
     (dict(offset=-1), longbow.InvalidArgument, "bad_value"),
     (dict(filters=("nope", "=", 1)), longbow.InvalidArgument, "column_not_found"),
     (dict(filters=("mod", "=", "x")), longbow.InvalidArgument, "filter_value"),
-    (dict(where="mod = 1"), longbow.Unimplemented, "unimplemented"),
-    (dict(filters=("mod", "in", [1, 2])), longbow.Unimplemented, "unimplemented"),
+    (dict(where="mod ="), longbow.InvalidArgument, "bad_sql"),
+    (dict(filters=("mod", "in", 1)), longbow.InvalidArgument, "filter_value"),
 ]
 
 

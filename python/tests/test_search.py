@@ -158,8 +158,9 @@ REFUSED = [
     (dict(filters=("year", "~", 1)), longbow.InvalidArgument, "unknown_operator", "'~'"),
     (dict(filters=("year", "=", "x")), longbow.InvalidArgument, "filter_value", "x"),
     (dict(vector=[1.0, 2.0, 1e39]), longbow.InvalidArgument, None, ""),
-    (dict(text_query="words"), longbow.Unimplemented, "unimplemented", "text"),
-    (dict(where="year > 1900"), longbow.Unimplemented, "unimplemented", "where"),
+    (dict(text_query="(words"), longbow.InvalidArgument, "bad_text_query", "text_query"),
+    (dict(where="yeer > 1900"), longbow.InvalidArgument, "column_not_found", "year"),
+    (dict(nprobe=8), longbow.Unimplemented, "unimplemented", "nprobe"),
 ]
 
 

@@ -206,18 +206,23 @@ struct Deletion {
 
 fn delete(engine: &Engine, body: &[u8]) -> Result<Answer> {
     let asked: Deletion = read(body, &["dataset", "id", "ids", "filters", "where"])?;
+    let by_filter = asked.filters.is_some() || asked.predicate.is_some();
     let conditions = Conditions::read(asked.filters, asked.predicate)?;
     let pending = match (asked.id, asked.ids, conditions) {
+        // An empty list of filters is no wish for all rows, and none for no filter.
+        (_, _, None) if by_filter => return Err(bad_delete()),
         (Some(id), None, None) => engine.delete_ids(&asked.dataset, vec![id]),
         (None, Some(ids), None) if !ids.is_empty() => engine.delete_ids(&asked.dataset, ids),
         (None, None, Some(conditions)) => engine.delete_where(&asked.dataset, &conditions),
-        _ => {
-            let text = "the delete has none or several of 'id', 'ids' (not empty), and 'filters' (not empty) or 'where'; send one of them";
-            return Err(invalid("bad_delete", text));
-        }
+        _ => return Err(bad_delete()),
     };
     pending?.wait()?;
     Ok(Answer::Deleted)
+}
+
+fn bad_delete() -> Refusal {
+    let text = "the delete has none or several of 'id', 'ids' (not empty), and 'filters' (not empty) or 'where'; send one of them";
+    invalid("bad_delete", text)
 }
 
 fn delete_namespace(engine: &Engine, named: Named) -> Result<Value> {

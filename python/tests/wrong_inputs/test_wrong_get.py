@@ -162,18 +162,15 @@ def act(name: str, code: str, *words: str, status: str = "invalid argument", **k
     act("ef = 0", "bad_value", "ef is 0", ef=0),
     act("a recall above 1", "bad_value", "recall_target is 1.5", recall_target=1.5),
     act("an unknown column", "column_not_found", "'nope'", columns=["nope"]),
-    act("text_query", "unimplemented", "'text_query'", status=UNIMPLEMENTED, text_query="dune"),
+    act("a wrong text", "bad_text_query", "text_query", text_query='"dune'),
+    act("alpha above 1", "bad_value", "alpha is 1.5", text_query="dune", alpha=1.5),
+    act("an unknown fusion", "bad_value", "fusion is sum", fusion="sum"),
 )
 def test_the_action_refuses_them_too(target: Target, wrong: Wrong) -> None:
     target.check_refused(wrong)
 
 
 MISSING = {
-    "where": "id = 1",
-    "text_query": "dune",
-    "text_columns": ["name"],
-    "alpha": 0.5,
-    "fusion": "rrf",
     "nprobe": 8,
     "vector_format": "int8",
     "graph_alpha": 0.5,
@@ -188,10 +185,4 @@ def absent(key: str) -> Wrong:
 
 @each(*[absent(key) for key in MISSING])
 def test_what_a_search_cannot_do_yet_is_named(target: Target, wrong: Wrong) -> None:
-    target.check_refused(wrong)
-
-
-def test_a_predicate_of_a_scan_is_named(target: Target) -> None:
-    words = ("'where'", "leave it out")
-    wrong = scan("where", "unimplemented", *words, status=UNIMPLEMENTED, where="id = 1")
     target.check_refused(wrong)

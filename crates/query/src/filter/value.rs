@@ -1,8 +1,6 @@
 //! Values of filters, as constants of a column's type.
 
-use std::sync::Arc;
-
-use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, StringArray};
+use arrow_array::{Array, ArrayRef, Int64Array, StringArray};
 use arrow_cast::CastOptions;
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
@@ -62,16 +60,7 @@ fn constant(value: &Value, data_type: &DataType) -> Option<Expr> {
         // In the unit of the column.
         return scalar(cast(&Int64Array::from(vec![number.as_i64()?]), data_type)?);
     }
-    // Beyond the range of the column, or between two of its numbers: compared as numbers all the same.
-    let wider: ArrayRef = match number.as_i64() {
-        Some(whole) => Arc::new(Int64Array::from(vec![whole])),
-        None => Arc::new(Float64Array::from(vec![number.as_f64()?])),
-    };
-    if data_type.is_numeric() {
-        scalar(wider)
-    } else {
-        None
-    }
+    None
 }
 
 fn text(value: &Value) -> String {

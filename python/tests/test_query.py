@@ -1,0 +1,212 @@
+"""Filters, words, hybrids, examples, pages and groups, from the client's side."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+
+import pyarrow as pa
+import pytest
+
+import longbow
+
+WORDS = ["red fox", "red hen", "grey fox", "brown bear", "red red fox and a hen", None]
+
+
+def rows(count: int) -> pa.Table:
+    numbers = pa.array([float(n // 2 if n % 2 else 0) for n in range(2 * count)], pa.float32())
+    return pa.table(
+        {
+            "id": pa.array(range(count), pa.int64()),
+            "vector": pa.FixedSizeListArray.from_arrays(numbers, 2),
+            "kind": pa.array([n % 3 for n in range(count)], pa.int32()),
+            "words": pa.array([WORDS[n % len(WORDS)] for n in range(count)]),
+        }
+    )
+
+
+@pytest.fixture
+def animals(client, dataset) -> str:
+    client.insert(dataset, rows(60))
+    return dataset
+
+
+def ids(table: pa.Table) -> list[int]:
+    return table["id"].to_pylist()
+
+
+def test_filters_of_every_kind_find_and_fetch_the_same(client, animals) -> None:
+    for options, expected in [
+        (dict(where="kind = 1 AND id < 10"), [1, 4, 7]),
+        (dict(filters=("id", "in", [5, 3, 99])), [3, 5]),
+        (dict(filters=[("words", "is_null"), ("id", "<", 20)]), [5, 11, 17]),
+        (dict(filters={"logic": "NOT", "filters": [("id", ">", 1)]}), None),
+        (dict(where="words LIKE '%hen' AND id < 9"), [1, 4, 7]),
+        (dict(filters=("kind", "=", 2), where="id BETWEEN 1 AND 6"), [2, 5]),
+    ]:
+        if expected is None:
+            nested = {"field": "id", "operator": ">", "value": 1}
+            options, expected = dict(filters={"logic": "NOT", "filters": [nested]}), [0, 1]
+        assert ids(client.download_arrow(animals, **options)) == expected
+        found = client.search(animals, [0.0, 0.0], k=60, **options)
+        assert sorted(ids(found)) == expected
+    client.delete(animals, where="kind = 0")
+    assert client.get_info(animals).rows == 40
+    assert ids(client.download_arrow(animals, where="kind = 0")) == []
+
+
+def test_words_vectors_and_both(client, animals) -> None:
+    found = client.search(animals, k=3, text_query="bear", columns=["words"])
+    assert found["words"].to_pylist() == ["brown bear"] * 3
+    assert found["distance"].null_count == 3
+    assert longbow.query_info(found).strategy == "text"
+    both = client.search(animals, [0.0, 0.0], k=5, text_query='"red fox"')
+    assert longbow.query_info(both).strategy == "hybrid"
+    assert both["distance"].null_count == 0
+    # The nearest of those with the words is first on both sides.
+    assert ids(both)[0] == 0
+    scores = both["score"].to_pylist()
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] == pytest.approx(2 / 61)
+    alone = client.search(animals, [0.0, 0.0], k=5, text_query="hen", alpha=1.0)
+    assert ids(alone) == ids(client.search(animals, [0.0, 0.0], k=5))
+    text = client.search(animals, [0.0, 0.0], k=5, text_query="hen", alpha=0.0, where="id > 30")
+    assert all(id > 30 and id % 6 in (1, 4) for id in ids(text))
+    short = client.search(animals, k=50, text_query="+bear -brown")
+    assert short.num_rows == 0
+    assert "match the words" in longbow.query_info(short).short_because
+    client.insert(animals, rows(1).set_column(3, "words", pa.array(["an unheard-of okapi"])))
+    assert ids(client.search(animals, k=1, text_query="okapi")) == [0]
+
+
+def test_pages_groups_and_examples(client, animals) -> None:
+    seen: list[int] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = client.search(animals, [0.0, 0.0], k=16, cursor=cursor)
+        seen += ids(page)
+        cursor = longbow.query_info(page).cursor
+    assert seen == list(range(60))
+    groups = client.search(animals, [0.0, 0.0], k=2, group_by="kind", group_size=2)
+    assert ids(groups) == [0, 3, 1, 4]
+    assert ids(client.search(animals, [0.0, 0.0], k=2, offset=7)) == [7, 8]
+    assert ids(client.search(animals, ids=[30], k=2)) == [29, 31]
+    assert ids(client.search(animals, ids=[30], negative_ids=[20], k=1)) == [40]
+    diverse = client.search(animals, [0.0, 0.0], k=3, mmr=0.2)
+    assert ids(diverse)[0] == 0 and max(ids(diverse)) > 5
+
+
+def test_a_second_opinion(client, animals) -> None:
+    by_id = client.search(animals, [0.0, 0.0], k=3, rerank=lambda found: ids(found))
+    assert ids(by_id) == [11, 10, 9]
+    assert by_id["score"].to_pylist() == [11.0, 10.0, 9.0]
+    with pytest.raises(longbow.InvalidArgument, match="bad_rerank"):
+        client.search(animals, [0.0, 0.0], rerank=lambda found: [1.0])
+
+
+class Curl:
+    """The gateway, with the standard library alone."""
+
+    def __init__(self, server) -> None:
+        self.base = f"http://{server.http}/v1"
+
+    def __call__(self, path: str, body=None, method: str | None = None, **headers: str):
+        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        if data is not None:
+            headers.setdefault("Content_Type", "application/json")
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(self.base + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def json(self, path: str, body=None, **options):
+        status, answer = self(path, body, **options)
+        return status, json.loads(answer)
+
+
+@pytest.fixture
+def curl(server) -> Curl:
+    return Curl(server)
+
+
+def test_the_gateway_does_what_flight_does(curl, remote, dataset) -> None:
+    put = [
+        {"id": n, "vector": [n, 0.5], "words": WORDS[n % 5], "tags": ["a", "b"][: n % 3]}
+        for n in range(30)
+    ]
+    status, told = curl.json(f"/datasets/{dataset}/rows?metric=cosine", put)
+    assert (status, told["rows"], told["searchable"]) == (200, 30, True)
+    status, about = curl.json(f"/datasets/{dataset}")
+    assert (about["rows"], about["metric"]) == (30, "cosine")
+    assert dataset in {one["name"] for one in curl.json("/datasets")[1]["datasets"]}
+    status, got = curl.json(f"/datasets/{dataset}/rows?where=id%20%3E%3D%2027&columns=id,tags")
+    assert got["rows"] == [
+        {"id": 27, "tags": []},
+        {"id": 28, "tags": ["a"]},
+        {"id": 29, "tags": ["a", "b"]},
+    ]
+    search = {"dataset": dataset, "vector": [1.0, 0.0], "k": 2, "where": "array_has(tags, 'b')"}
+    status, found = curl.json("/search", search)
+    same = remote.search(dataset, [1.0, 0.0], k=2, where="array_has(tags, 'b')")
+    assert [row["id"] for row in found["rows"]] == ids(same) == [29, 26]
+    assert found["query"]["returned"] == 2
+    arrow = "application/vnd.apache.arrow.stream"
+    status, stream = curl("/search", search, Accept=arrow)
+    assert pa.ipc.open_stream(stream).read_all()["id"].equals(same["id"])
+    status, stream = curl("/rows", {"name": dataset, "limit": 7}, Accept=arrow)
+    table = pa.ipc.open_stream(stream).read_all()
+    assert table.num_rows == 7
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    status, told = curl(f"/datasets/{dataset}/rows", bytes(sink.getvalue()), Content_Type=arrow)
+    assert status == 200
+    hybrid = {"dataset": dataset, "vector": [1.0, 0.0], "text_query": "bear", "k": 3}
+    assert curl.json("/search", hybrid)[1]["query"]["strategy"] == "hybrid"
+    objects = curl.json("/actions/HybridSearch", hybrid)[1]
+    assert {"ID", "Distance", "Score", "Metadata", "Vector"} == set(objects[0])
+    assert curl.json("/delete", {"dataset": dataset, "where": "id < 10"})[0] == 200
+    assert curl.json(f"/datasets/{dataset}")[1]["rows"] == 20
+    assert curl.json("/actions/check_readiness", {"dataset": dataset})[1]["rows"] == 20
+    assert curl.json(f"/datasets/{dataset}", method="DELETE")[0] == 200
+    assert curl.json(f"/datasets/{dataset}")[0] == 404
+
+
+def test_the_document_names_every_path(curl) -> None:
+    status, document = curl.json("/openapi.json")
+    assert status == 200 and document["openapi"].startswith("3.")
+    for path, operations in document["paths"].items():
+        assert path.startswith("/v1/")
+        at = path.removeprefix("/v1").replace("{name}", "nowhere")
+        for method in operations.keys() - {"parameters"}:
+            body = None if method in ("get", "delete") else {}
+            status, answer = curl(at, body, method=method.upper())
+            # It is there: no page, and the wrong method, have texts of their own.
+            assert b"unknown_path" not in answer and status != 405, (path, method)
+
+
+REFUSED = [
+    ("/nothing", None, {}, 404, "unknown_path"),
+    ("/datasets/nowhere", None, {}, 404, "dataset_not_found"),
+    ("/search", {"dataset": "nowhere", "vector": [1]}, {}, 404, "dataset_not_found"),
+    ("/search", {"vectr": [1]}, {}, 400, "unknown_key"),
+    ("/search", b"{", {}, 400, "bad_json"),
+    ("/search", b"{}", {"Content_Type": "text/plain"}, 415, "content_type"),
+    ("/search", {"dataset": "x"}, {"Accept": "text/html"}, 406, "not_acceptable"),
+    ("/datasets/x/rows", [1], {}, 400, "bad_rows"),
+    ("/datasets/x/rows", [{"id": 1}], {}, 400, "no_vector_column"),
+    ("/rows", {"search": {"dataset": "x", "vector": [1]}}, {}, 400, "bad_ticket"),
+    ("/actions/nothing", {}, {}, 501, "unknown_action"),
+    ("/delete", {"dataset": "nowhere", "id": 1}, {}, 404, "dataset_not_found"),
+]
+
+
+@pytest.mark.parametrize("path, body, headers, status, code", REFUSED)
+def test_the_gateway_refuses_in_words(curl, path, body, headers, status, code) -> None:
+    got, answer = curl.json(path, body, **headers)
+    assert (got, answer["code"]) == (status, code)
+    assert answer["message"]
