@@ -122,8 +122,8 @@ mod tests {
     #[test]
     fn however_many_come_few_pieces_are_left() {
         let (mut sizes, mut moved) = (Vec::new(), 0);
-        for _ in 0..20_000 {
-            sizes.push(100);
+        for rows in std::iter::repeat_n(100, 20_000) {
+            sizes.push(rows);
             while let Some(range) = neighbours(&sizes) {
                 let rows: usize = sizes[range.clone()].iter().sum();
                 moved += rows;
