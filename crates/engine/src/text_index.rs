@@ -258,6 +258,9 @@ fn build(view: &View, columns: &[TextColumn], rows: std::ops::Range<u64>) -> Res
     Ok(builder.finish()?)
 }
 
+/// Takes a row and its texts by column.
+pub(crate) type TakeRow<'a> = dyn FnMut(u64, &[Option<&str>]) -> Result<()> + 'a;
+
 /// Hands on the living ones of some rows with their texts.
 ///
 /// # Errors
@@ -266,7 +269,7 @@ pub(crate) fn each_text(
     view: &View,
     columns: &[TextColumn],
     rows: std::ops::Range<u64>,
-    take: &mut dyn FnMut(u64, &[Option<&str>]) -> Result<()>,
+    take: &mut TakeRow<'_>,
 ) -> Result<()> {
     for part in view.parts(rows.start) {
         let texts = Texts::of(part.batch, columns);

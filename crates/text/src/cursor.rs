@@ -23,7 +23,7 @@ pub(crate) struct Weights<'a> {
 /// A part of a query in a piece.
 pub(crate) enum Cursor<'a> {
     Nothing,
-    Term(TermCursor<'a>),
+    Term(Box<TermCursor<'a>>),
     Phrase(PhraseCursor<'a>),
     Any(Vec<Cursor<'a>>),
     Group(Box<GroupCursor<'a>>),
@@ -39,7 +39,7 @@ impl<'a> Cursor<'a> {
         };
         Ok(match part {
             Part::Term(term) => match TermCursor::open(*term, plan, piece, weights)? {
-                Some(cursor) => Cursor::Term(cursor),
+                Some(cursor) => Cursor::Term(Box::new(cursor)),
                 None => Cursor::Nothing,
             },
             Part::Phrase(terms) => match PhraseCursor::open(terms, plan, piece, weights)? {

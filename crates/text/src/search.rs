@@ -16,6 +16,9 @@ use crate::query::Query;
 use crate::top::{Hit, Top};
 use crate::window::{WINDOW, Window};
 
+/// Where each term of a query is in a piece, if it is in it.
+type Places = Vec<Option<TermInfo>>;
+
 /// A search that is being prepared: takes the rows outside of pieces, then runs.
 pub struct Search {
     plan: Plan,
@@ -148,10 +151,7 @@ impl Search {
     }
 
     /// Where each term is in each piece, and in how many rows it is in all.
-    fn look_up(
-        &self,
-        pieces: &[(&Piece, &Alive)],
-    ) -> Result<(Vec<Vec<Option<TermInfo>>>, Vec<u64>)> {
+    fn look_up(&self, pieces: &[(&Piece, &Alive)]) -> Result<(Vec<Places>, Vec<u64>)> {
         let mut df = vec![0; self.plan.terms.len()];
         let mut all = Vec::with_capacity(pieces.len());
         for (piece, alive) in pieces {
