@@ -51,6 +51,7 @@ class Reads:
         max_distance: float | None = None,
         columns: Sequence[str] | None = None,
         include_vectors: bool | None = None,
+        explain: bool | None = None,
         timeout_ms: int | None = None,
     ) -> pa.Table:
         """The ``k`` rows nearest to a vector, best first.
@@ -90,6 +91,7 @@ class Reads:
                 partitioned index.
             exact: compare with every row.
             max_distance: leave out what is further.
+            explain: whether :func:`longbow.explain` is to say why it went so.
             columns, include_vectors: what to return beside id, score, distance.
             timeout_ms: the server gives up after this long.
 
@@ -123,6 +125,7 @@ class Reads:
             "max_distance": max_distance,
             "columns": _names(columns),
             "include_vectors": include_vectors,
+            "explain": explain,
             "timeout_ms": timeout_ms,
         }
         if rerank is None:

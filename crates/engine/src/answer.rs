@@ -4,6 +4,7 @@ use longbow_index::Query;
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::explain::FilterWork;
 use crate::fusion::{Fusion, Ranking, fuse};
 use crate::helpers::Helpers;
 use crate::hit::Hit;
@@ -49,6 +50,8 @@ pub(crate) struct Asked<'a> {
     pub words: Option<Words<'a>>,
     /// Whether the words alone decide: then a vector is asked only how far it is.
     pub by_words: bool,
+    /// What evaluating the filter took.
+    pub filter_work: FilterWork,
 }
 
 /// The answer to one query.

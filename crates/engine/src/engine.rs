@@ -148,7 +148,7 @@ impl Engine {
     pub fn delete_where(&self, dataset: &str, filter: &dyn Filter) -> Result<Pending> {
         let dataset = self.dataset(dataset)?;
         let view = dataset.view();
-        let rows = dataset.filters.rows(filter, &dataset.name, &view)?;
+        let (rows, _) = dataset.filters.rows(filter, &dataset.name, &view)?;
         let rows = rows.iter_from(0).filter(|row| view.is_visible(*row));
         let rows = rows.collect();
         let intake = dataset.intake.lock();

@@ -45,17 +45,22 @@ struct Entry {
 }
 
 impl FilterCache {
-    /// The rows of a view that pass, and others that the view does not show.
+    /// The rows of a view that pass, and others that the view does not show; and for how many rows that was evaluated.
     ///
     /// # Errors
     /// If the filter does not suit the dataset, or a living row makes the evaluation fail.
-    pub fn rows(&self, filter: &dyn Filter, dataset: &str, view: &View) -> Result<Arc<RowSet>> {
+    pub fn rows(
+        &self,
+        filter: &dyn Filter,
+        dataset: &str,
+        view: &View,
+    ) -> Result<(Arc<RowSet>, u64)> {
         let key = filter.key();
         let known = key.and_then(|key| self.find(key, view));
         if let Some(known) = &known
             && known.end >= view.next_row
         {
-            return Ok(Arc::clone(&known.rows));
+            return Ok((Arc::clone(&known.rows), 0));
         }
         let bound = Bound::new(filter, dataset, &view.schema.arrow)?;
         let (mut rows, from) = match known {
@@ -67,7 +72,7 @@ impl FilterCache {
         if let Some(key) = key {
             self.remember(key, &rows, view);
         }
-        Ok(rows)
+        Ok((rows, view.next_row - from))
     }
 
     /// Memory of the row sets, in bytes.

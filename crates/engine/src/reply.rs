@@ -19,6 +19,7 @@ use crate::effort::Plan;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::examples;
+use crate::explain::{Explain, FilterWork, explain};
 use crate::filter::Filter;
 use crate::fusion::Fusion;
 use crate::gather::{Located, reply_field};
@@ -70,6 +71,9 @@ pub struct QueryInfo {
     /// For a page: what the request for the next one gives as its cursor. None after the last row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// Why the search went as it did, if that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explain>,
     /// Why there are fewer rows than asked for, of the first query that came short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_because: Option<String>,
@@ -181,6 +185,7 @@ impl Engine {
                 let next = Cursor::after(page, &answer.hits);
                 info.cursor = next.map(|cursor| cursor.to_string());
             }
+            info.explain = request.explain.then(|| explain(&asked, &answers));
             info.plan_us = micros(planned);
             info.index_us = micros(started.elapsed() - planned);
             let reply = table(&view, &answers, &fields, first_query, info, started)?;
@@ -207,9 +212,15 @@ impl Engine {
         if let Some(group) = &request.shape.group {
             view.schema.column(&dataset.name, &group.column)?;
         }
+        let begun = Instant::now();
         let rows_of =
             |filter: &Arc<dyn Filter>| dataset.filters.rows(&**filter, &dataset.name, view);
-        let matching = request.filter.as_ref().map(rows_of).transpose()?;
+        let evaluated = request.filter.as_ref().map(rows_of).transpose()?;
+        let work = FilterWork {
+            rows_evaluated: evaluated.as_ref().map_or(0, |(_, rows)| *rows),
+            micros: micros(begun.elapsed()),
+        };
+        let matching = evaluated.map(|(rows, _)| rows);
         let rows = Rows { matching, without };
         let searcher = |column: &'a VectorColumn| {
             let plan = self.plan(dataset, request, column, at.reached);
@@ -263,6 +274,7 @@ impl Engine {
             beside,
             words,
             by_words,
+            filter_work: work,
         };
         Ok((plan, asked))
     }

@@ -71,6 +71,8 @@ pub struct SearchRequest {
     pub columns: Vec<String>,
     /// Whether to return the vector column.
     pub include_vectors: bool,
+    /// Whether the reply is to say why the search went as it did.
+    pub explain: bool,
     /// Time after which the search gives up.
     pub timeout: Option<Duration>,
     /// The `query_index` of the first query, for a caller that asks in pieces. Without it the column is there only
@@ -98,6 +100,7 @@ impl SearchRequest {
             shape: Shape::default(),
             columns: Vec::new(),
             include_vectors: false,
+            explain: false,
             timeout: None,
             first_query: None,
         }

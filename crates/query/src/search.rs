@@ -45,6 +45,7 @@ pub(crate) const SEARCH_KEYS: &[&str] = &[
     "graph_alpha",
     "local_only",
     "consistency",
+    "explain",
     "timeout_ms",
 ];
 
@@ -83,6 +84,7 @@ pub struct SearchObject {
     graph_alpha: Option<f32>,
     local_only: Option<bool>,
     consistency: Option<String>,
+    explain: Option<bool>,
     timeout_ms: Option<i64>,
 }
 
@@ -169,6 +171,7 @@ impl SearchObject {
             filter: Conditions::shared(self.filters, self.predicate)?,
             examples,
             text,
+            explain: self.explain.unwrap_or(false),
             alpha: self.alpha,
             beside: beside.map(BesideObject::into_beside).collect(),
             fusion,
