@@ -14,7 +14,12 @@ impl Engine {
     pub fn is_brief(&self, dataset: &str, request: &SearchRequest) -> bool {
         let effort = request.ef.unwrap_or(self.options().ef_search);
         let small = request.vectors.len() == 1 && effort.max(request.k) <= EFFORT;
-        if !small || request.exact || !request.filters.is_empty() {
+        if !small
+            || request.exact
+            || request.filter.is_some()
+            || !request.shape.is_plain()
+            || !request.beside.is_empty()
+        {
             return false;
         }
         let Ok(dataset) = self.dataset(dataset) else {

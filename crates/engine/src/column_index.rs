@@ -44,7 +44,7 @@ pub struct ColumnIndex {
 
 /// A graph and its watermark at one moment. A view that is taken after it sees each row below the watermark in the
 /// graph, or dead: what was dead when its turn came is in no graph, and dead in every later view.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Reached {
     /// The graph.
     pub graph: Arc<Graph>,

@@ -13,6 +13,7 @@ use roaring::RoaringTreemap;
 use crate::column_index::{ColumnIndex, Reached};
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
+use crate::filter_cache::FilterCache;
 use crate::graph::GraphOptions;
 use crate::id::Id;
 use crate::schema::{DatasetSchema, VectorColumn};
@@ -34,6 +35,8 @@ pub struct Dataset {
     view: ArcSwap<View>,
     indexes: ArcSwap<Vec<Arc<ColumnIndex>>>,
     params: GraphOptions,
+    /// Which rows passed the filters of late.
+    pub(crate) filters: FilterCache,
     /// Whether what is applied is kept from readers.
     replaying: AtomicBool,
 }
@@ -99,6 +102,7 @@ impl Dataset {
             state: Mutex::new(State { ids, view }),
             indexes: ArcSwap::from_pointee(indexes),
             params,
+            filters: FilterCache::default(),
             replaying: AtomicBool::new(false),
         }
     }
@@ -172,10 +176,11 @@ impl Dataset {
         self.state.lock().ids.get(&key(id))
     }
 
-    /// Memory of the id map and the liveness of rows, in bytes.
+    /// Memory of the id map, the liveness of rows and what filters let pass, in bytes.
     pub fn bookkeeping_bytes(&self) -> u64 {
         let state = self.state.lock();
-        state.ids.memory_bytes() + state.view.dead.memory_bytes()
+        let filters = self.filters.memory_bytes() as u64;
+        state.ids.memory_bytes() + state.view.dead.memory_bytes() + filters
     }
 
     /// Takes the rows of a batch; each replaces the row of the same id, also one of the same batch before it.

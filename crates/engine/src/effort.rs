@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use longbow_index::{Neighbor, Query};
 
+use crate::answer::Answered;
 use crate::column_index::Reached;
 use crate::dataset::Dataset;
 use crate::error::Result;
@@ -70,7 +71,8 @@ impl Plan {
     }
 
     /// Says what was aimed at, what was done for it, and what is expected of that.
-    pub fn tell(&self, found: &[Found], info: &mut QueryInfo) {
+    pub fn tell(&self, answers: &[Answered], info: &mut QueryInfo) {
+        let found: Vec<&Found> = answers.iter().map(|answer| &answer.found).collect();
         let efforts: Vec<usize> = found.iter().filter_map(|one| one.ef).collect();
         let sum: usize = efforts.iter().sum();
         info.ef = (sum + efforts.len() / 2).checked_div(efforts.len());
@@ -78,14 +80,14 @@ impl Plan {
         if self.target.is_none() {
             return;
         }
-        let expected = |one: &Found| match one.strategy {
+        let expected = |one: &&Found| match one.strategy {
             // Nothing is nearer than the nearest of all.
             Strategy::Exact | Strategy::ExactFiltered | Strategy::GraphThenExact => Some(1.0),
             _ => one.expected,
         };
         let all: Option<Vec<f32>> = found.iter().map(expected).collect();
         info.recall_expected = all.map(|all| all.iter().sum::<f32>() / all.len().max(1) as f32);
-        let beyond = |one: &&Found| one.ef.is_none() && one.strategy == Strategy::GraphThenExact;
+        let beyond = |one: &&&Found| one.ef.is_none() && one.strategy == Strategy::GraphThenExact;
         info.recall_note = match found.iter().filter(beyond).count() {
             _ if !self.calibrated => Some(NOT_CALIBRATED.into()),
             0 => None,
@@ -104,15 +106,15 @@ impl Searcher<'_> {
         dataset: &Dataset,
         view: &Arc<View>,
         vectors: &[Vec<f32>],
-        found: &[Found],
+        answers: &[Answered],
     ) {
-        let whole = self.matching.is_none() && self.max_distance.is_none();
+        let whole = self.rows.are_all() && self.max_distance.is_none();
         let (true, true, Some(reached)) = (whole, self.is_by_graph(), &self.index) else {
             return;
         };
         if let Some(index) = dataset.index(&self.column.name) {
             let samples = &index.recall.samples;
-            samples.offer(vectors, found, (self.k, view, reached));
+            samples.offer(vectors, answers, (self.k, view, reached));
         }
     }
 
@@ -127,7 +129,7 @@ impl Searcher<'_> {
         (index, queries): (&Reached, &[Query]),
         all: &mut [Found],
     ) -> Result<Vec<Vec<Neighbor>>> {
-        let Some(start) = curve.start(target, self.k, self.matching.is_none()) else {
+        let Some(start) = curve.start(target, self.k, self.rows.matching.is_none()) else {
             return Ok(vec![Vec::new(); queries.len()]);
         };
         let mut answers = self.walk_by(start.ef, index, queries, all)?;

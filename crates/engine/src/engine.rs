@@ -15,14 +15,14 @@ use crate::catalog::{Catalog, check_name};
 use crate::dataset::Dataset;
 use crate::entry::{Op, SchemaText, Small};
 use crate::error::{Error, Result};
-use crate::filter::Condition;
+use crate::filter::Filter;
 use crate::id::Id;
 use crate::loading::Load;
 use crate::options::Options;
 use crate::put::PutSession;
 use crate::recover::{Recovered, recover};
 use crate::shared::{Pending, Shared};
-use crate::{checkpoint, compact, indexer, loading, maintenance, recall, search, vacuum};
+use crate::{checkpoint, compact, indexer, loading, maintenance, recall, vacuum};
 
 /// A vector database on one data folder. Cloning shares it; the last [`Engine::close`] or drop ends its threads.
 #[derive(Debug, Clone)]
@@ -141,21 +141,16 @@ impl Engine {
         })
     }
 
-    /// Deletes the rows that pass all conditions, as of now.
+    /// Deletes the rows that pass a filter, as of now.
     ///
     /// # Errors
-    /// If the dataset or a condition is wrong, or the log refuses.
-    pub fn delete_where(&self, dataset: &str, conditions: &[Condition]) -> Result<Pending> {
-        if conditions.is_empty() {
-            return Err(Error::BadValue {
-                field: "filters",
-                got: "[]".into(),
-                expected: "at least one condition",
-            });
-        }
+    /// If the dataset or the filter is wrong, or the log refuses.
+    pub fn delete_where(&self, dataset: &str, filter: &dyn Filter) -> Result<Pending> {
         let dataset = self.dataset(dataset)?;
-        let rows =
-            search::matching(&dataset.name, &dataset.view(), conditions)?.unwrap_or_default();
+        let view = dataset.view();
+        let rows = dataset.filters.rows(filter, &dataset.name, &view)?;
+        let rows = rows.iter_from(0).filter(|row| view.is_visible(*row));
+        let rows = rows.collect();
         let intake = dataset.intake.lock();
         if intake.dropped {
             return Err(Error::DatasetNotFound(dataset.name.clone()));

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::filter::FilterError;
+
 /// The class of an error: what a client may do about it. The server maps it to a gRPC status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
@@ -135,6 +137,8 @@ pub enum Error {
     },
     #[error("the search has no vector; give 'vector' or 'vectors'")]
     NoQueryVector,
+    #[error("the row of id {id} has no vector in '{column}'; leave it out of the examples")]
+    NoVectorOf { id: String, column: String },
     #[error("k is {got}; expected 1 to {max}")]
     BadK { got: i64, max: usize },
     #[error("{field} is {got}; expected {expected}")]
@@ -157,18 +161,8 @@ pub enum Error {
         column: String,
         have: String,
     },
-    #[error(
-        "the value {value} of the filter on '{field}' cannot be read as {data_type}; give a value of that type"
-    )]
-    FilterValue {
-        field: String,
-        value: String,
-        data_type: String,
-    },
-    #[error(
-        "the filter operator '{0}' is unknown; known are =, !=, >, >=, <, <= (and in, not_in, contains, like, is_null, not_null, which this version does not have)"
-    )]
-    UnknownOperator(String),
+    #[error("{0}")]
+    Filter(Box<dyn FilterError>),
     #[error("{0} is not in this version of Longbow; leave it out of the request")]
     Unimplemented(String),
     #[error("{0}{remedy}", remedy = remedy(.0))]
@@ -257,12 +251,12 @@ impl Error {
             Error::NotFinite { .. } | Error::QueryNotFinite { .. } => "not_finite",
             Error::QueryDimension { .. } => "dimension_mismatch",
             Error::NoQueryVector => "no_query_vector",
+            Error::NoVectorOf { .. } => "no_vector",
             Error::BadK { .. } => "bad_k",
             Error::BadValue { .. } => "bad_value",
             Error::ColumnNotFound { .. } => "column_not_found",
             Error::NotAVectorColumn { .. } => "not_a_vector_column",
-            Error::FilterValue { .. } => "filter_value",
-            Error::UnknownOperator(_) => "unknown_operator",
+            Error::Filter(error) => error.code(),
             Error::Unimplemented(_) => "unimplemented",
             Error::Storage(error) => of_storage(error).0,
             Error::Log(error) => of_log(error).0,
@@ -294,6 +288,7 @@ impl Error {
             | Error::SchemaGrew { .. }
             | Error::NotADataFolder { .. } => Class::FailedPrecondition,
             Error::Unimplemented(_) => Class::Unimplemented,
+            Error::Filter(error) => error.class(),
             Error::MemoryLimit { .. } | Error::DiskSpace { .. } => Class::ResourceExhausted,
             Error::Storage(error) => of_storage(error).1,
             Error::Log(error) => of_log(error).1,

@@ -1,185 +1,171 @@
-//! Filters: comparisons of columns with values, all of which must hold.
+//! Filters: which rows a request is about.
+//!
+//! The language that a filter is written in is the caller's. The engine binds it to a dataset's schema, evaluates it batch
+//! by batch, and remembers which rows passed (see [`crate::filter_cache`]).
 
-use arrow_array::{Array, ArrayRef, BooleanArray, Scalar as ScalarOf, StringArray};
-use arrow_cast::CastOptions;
-use arrow_ord::cmp;
-use arrow_schema::DataType;
-use longbow_storage::Batch;
-use roaring::RoaringTreemap;
+use std::fmt::Debug;
+use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use crate::schema::DatasetSchema;
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
+use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
+
+use crate::error::{Class, Error, Result};
+use crate::row_set::RowSet;
 use crate::view::{Part, View};
 
-/// How a column is compared with a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
-    /// Equal.
-    Eq,
-    /// Not equal; null is neither equal nor unequal.
-    Ne,
-    /// Greater.
-    Gt,
-    /// Greater or equal.
-    Ge,
-    /// Less.
-    Lt,
-    /// Less or equal.
-    Le,
-}
+/// A condition on rows, as asked for.
+pub trait Filter: Debug + Send + Sync {
+    /// The same text for filters that let the same rows pass, whatever is written meanwhile. `None` if a row may pass now
+    /// and not later: nothing is remembered of such a filter.
+    fn key(&self) -> Option<&str>;
 
-impl Comparison {
-    /// Reads an operator as clients write it, in any case.
+    /// Binds the filter to the schema of a dataset.
     ///
     /// # Errors
-    /// If it is unknown, or known and not in this version.
-    pub fn parse(operator: &str) -> Result<Self> {
-        Ok(match operator.trim().to_ascii_lowercase().as_str() {
-            "=" | "==" | "eq" => Comparison::Eq,
-            "!=" | "<>" | "ne" | "neq" => Comparison::Ne,
-            ">" | "gt" => Comparison::Gt,
-            ">=" | "ge" | "gte" => Comparison::Ge,
-            "<" | "lt" => Comparison::Lt,
-            "<=" | "le" | "lte" => Comparison::Le,
-            "in" | "not_in" | "contains" | "like" | "is_null" | "not_null" => {
-                return Err(Error::Unimplemented(format!(
-                    "the filter operator '{operator}'"
-                )));
-            }
-            _ => return Err(Error::UnknownOperator(operator.to_owned())),
-        })
-    }
-}
-
-/// One comparison as asked for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Condition {
-    /// Name of the column.
-    pub field: String,
-    /// The operator.
-    pub comparison: Comparison,
-    /// The value as text; it is cast to the column's type.
-    pub value: String,
-}
-
-/// Conditions bound to a schema: columns found, values cast.
-#[derive(Debug)]
-pub struct Filter {
-    bound: Vec<Bound>,
-}
-
-#[derive(Debug)]
-struct Bound {
-    field: String,
-    comparison: Comparison,
-    value: ScalarOf<ArrayRef>,
-}
-
-impl Filter {
-    /// Binds conditions to a dataset's schema; `None` if there are none.
-    ///
-    /// # Errors
-    /// If a column is unknown or a value cannot be cast to its type.
-    pub fn bind(
+    /// If it cannot be read, or does not suit the schema.
+    fn bind(
+        &self,
         dataset: &str,
-        schema: &DatasetSchema,
-        conditions: &[Condition],
-    ) -> Result<Option<Self>> {
-        if conditions.is_empty() {
-            return Ok(None);
-        }
-        let mut bound = Vec::with_capacity(conditions.len());
-        for condition in conditions {
-            let column = schema.column(dataset, &condition.field)?;
-            let data_type = schema.arrow.field(column).data_type();
-            let value = cast_value(condition, data_type)?;
-            bound.push(Bound {
-                field: condition.field.clone(),
-                comparison: condition.comparison,
-                value: ScalarOf::new(value),
-            });
-        }
-        Ok(Some(Filter { bound }))
-    }
+        schema: &SchemaRef,
+    ) -> std::result::Result<Box<dyn Predicate>, Box<dyn FilterError>>;
+}
 
-    /// Which rows of a batch pass. A column that the batch does not have is null there, and null passes nothing.
+/// A filter bound to a schema.
+pub trait Predicate: Debug + Send + Sync {
+    /// Positions of the columns that it reads, in the schema that it was bound to.
+    fn columns(&self) -> &[usize];
+
+    /// Whether each row passes; null means no. `rows` has the columns of [`Predicate::columns`], in that order.
     ///
     /// # Errors
-    /// If the batch's bytes are not what its schema says.
-    pub fn mask(&self, batch: &Batch) -> Result<BooleanArray> {
-        let mut mask: Option<BooleanArray> = None;
-        for bound in &self.bound {
-            let Ok(at) = batch.schema().index_of(&bound.field) else {
-                return Ok(BooleanArray::from(vec![false; batch.rows()]));
-            };
-            let column = batch.column(at)?;
-            let one = match bound.comparison {
-                Comparison::Eq => cmp::eq(&column, &bound.value),
-                Comparison::Ne => cmp::neq(&column, &bound.value),
-                Comparison::Gt => cmp::gt(&column, &bound.value),
-                Comparison::Ge => cmp::gt_eq(&column, &bound.value),
-                Comparison::Lt => cmp::lt(&column, &bound.value),
-                Comparison::Le => cmp::lt_eq(&column, &bound.value),
-            }?;
-            let one = without_nulls(one);
-            mask = Some(match mask {
-                None => one,
-                Some(so_far) => BooleanArray::from(so_far.values() & one.values()),
-            });
-        }
-        Ok(mask.unwrap_or_else(|| BooleanArray::from(vec![true; batch.rows()])))
-    }
+    /// If a value of a row makes the evaluation fail, as a division by zero does.
+    fn mask(&self, rows: &RecordBatch) -> std::result::Result<BooleanArray, Box<dyn FilterError>>;
+}
 
-    /// The row numbers that a view holds alive and that pass.
-    ///
-    /// # Errors
-    /// As [`Filter::mask`].
-    pub fn rows(&self, view: &View) -> Result<RoaringTreemap> {
-        let mut rows = RoaringTreemap::new();
-        for part in view.parts(0) {
-            let mask = self.mask(part.batch)?;
-            append_rows(&part, &mask, view, &mut rows);
-        }
-        Ok(rows)
+/// Why a filter cannot be bound or evaluated.
+pub trait FilterError: std::error::Error + Send + Sync {
+    /// A stable, machine-readable name of the error.
+    fn code(&self) -> &'static str;
+
+    /// What a client may do about it.
+    fn class(&self) -> Class {
+        Class::InvalidArgument
     }
 }
 
-fn append_rows(part: &Part<'_>, mask: &BooleanArray, view: &View, rows: &mut RoaringTreemap) {
-    for run in &part.runs {
-        for offset in 0..run.len {
-            let row = run.first_row + offset as u64;
-            if mask.value(run.start + offset) && view.is_visible(row) {
-                rows.insert(row);
+impl From<Box<dyn FilterError>> for Error {
+    fn from(error: Box<dyn FilterError>) -> Self {
+        Error::Filter(error)
+    }
+}
+
+/// A predicate on the batches of a dataset, some of which may be older than columns that it reads.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    predicate: Box<dyn Predicate>,
+    /// The columns that it reads.
+    fields: Vec<Arc<Field>>,
+}
+
+impl Bound {
+    /// Binds a filter.
+    ///
+    /// # Errors
+    /// As [`Filter::bind`].
+    pub fn new(filter: &dyn Filter, dataset: &str, schema: &SchemaRef) -> Result<Self> {
+        let predicate = filter.bind(dataset, schema)?;
+        let field = |at: &usize| Arc::clone(&schema.fields()[*at]);
+        let fields = predicate.columns().iter().map(field).collect();
+        Ok(Bound { predicate, fields })
+    }
+
+    /// Which rows of a part's batch pass. Of rows that are dead in the view it may say anything.
+    ///
+    /// # Errors
+    /// If a living row makes the evaluation fail.
+    pub fn mask(&self, part: &Part<'_>, view: &View) -> Result<BooleanBuffer> {
+        let rows = self.columns(part.batch.view())?;
+        match self.predicate.mask(&rows) {
+            Ok(mask) => Ok(without_nulls(&mask)),
+            Err(error) => self.mask_of_living(&rows, part, view, error),
+        }
+    }
+
+    /// As [`Bound::mask`], when a row made the evaluation fail: one that is dead does not count.
+    fn mask_of_living(
+        &self,
+        rows: &RecordBatch,
+        part: &Part<'_>,
+        view: &View,
+        error: Box<dyn FilterError>,
+    ) -> Result<BooleanBuffer> {
+        let mut living = BooleanBufferBuilder::new(rows.num_rows());
+        living.append_n(rows.num_rows(), false);
+        for run in &part.runs {
+            for offset in 0..run.len {
+                let is_living = view.is_visible(run.first_row + offset as u64);
+                living.set_bit(run.start + offset, is_living);
             }
         }
+        let living = BooleanArray::from(living.finish());
+        if living.true_count() == rows.num_rows() {
+            return Err(error.into());
+        }
+        let kept = self.predicate.mask(&filter_record_batch(rows, &living)?)?;
+        let kept = without_nulls(&kept);
+        let mut mask = BooleanBufferBuilder::new(rows.num_rows());
+        mask.append_n(rows.num_rows(), false);
+        for (place, at) in living.values().set_indices().enumerate() {
+            mask.set_bit(at, kept.value(place));
+        }
+        Ok(mask.finish())
+    }
+
+    /// The columns that the predicate reads; null where the batch is older than one.
+    fn columns(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let column = |field: &Arc<Field>| -> ArrayRef {
+            match batch.column_by_name(field.name()) {
+                Some(column) => Arc::clone(column),
+                None => new_null_array(field.data_type(), batch.num_rows()),
+            }
+        };
+        let columns: Vec<ArrayRef> = self.fields.iter().map(column).collect();
+        // Names inside nested types may differ between batches.
+        let field = |(field, column): (&Arc<Field>, &ArrayRef)| match field.data_type() {
+            same if same == column.data_type() => Arc::clone(field),
+            _ => {
+                let field = Field::clone(field);
+                Arc::new(field.with_data_type(column.data_type().clone()))
+            }
+        };
+        let fields: Vec<_> = self.fields.iter().zip(&columns).map(field).collect();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let schema = Arc::new(Schema::new(fields));
+        Ok(RecordBatch::try_new_with_options(
+            schema, columns, &options,
+        )?)
+    }
+
+    /// Adds to `rows` those from row `from` on that pass; rows that are dead in the view may be among them.
+    ///
+    /// # Errors
+    /// As [`Bound::mask`].
+    pub fn add_rows(&self, view: &View, from: u64, rows: &mut RowSet) -> Result<()> {
+        for part in view.parts(from) {
+            let mask = self.mask(&part, view)?;
+            for run in &part.runs {
+                rows.insert_bits(run.first_row, &mask.slice(run.start, run.len));
+            }
+        }
+        Ok(())
     }
 }
 
-fn without_nulls(mask: BooleanArray) -> BooleanArray {
+fn without_nulls(mask: &BooleanArray) -> BooleanBuffer {
     match mask.nulls() {
-        None => mask,
-        Some(nulls) => BooleanArray::from(mask.values() & nulls.inner()),
-    }
-}
-
-fn cast_value(condition: &Condition, data_type: &DataType) -> Result<ArrayRef> {
-    let refused = || Error::FilterValue {
-        field: condition.field.clone(),
-        value: condition.value.clone(),
-        data_type: data_type.to_string(),
-    };
-    if data_type.is_nested() {
-        return Err(refused());
-    }
-    let text = StringArray::from(vec![condition.value.as_str()]);
-    let options = CastOptions {
-        safe: false,
-        ..CastOptions::default()
-    };
-    let value = arrow_cast::cast_with_options(&text, data_type, &options).map_err(|_| refused())?;
-    if value.is_null(0) {
-        Err(refused())
-    } else {
-        Ok(value)
+        None => mask.values().clone(),
+        Some(nulls) => mask.values() & nulls.inner(),
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! # What it is not
 //! - Not a server: messages come as bytes, answers go as Arrow batches.
-//! - Not a query language: filters are comparisons; planning comes with the `query` crate.
+//! - Not a query language: a [`Filter`] says which rows it wants; what it is written in is the `query` crate's.
 //! - Not replicated: one node, one shard a dataset.
 //!
 //! # Invariants
@@ -42,6 +42,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod answer;
 mod apply;
 mod brief;
 mod catalog;
@@ -50,19 +51,27 @@ mod checkpoint;
 mod column_index;
 mod compact;
 mod configured;
+mod cursor;
 mod dataset;
 mod dead;
 mod dice;
+mod diversity;
 mod effort;
 mod engine;
 mod entry;
 mod error;
+mod exact;
+mod examples;
 mod feed;
 mod filter;
+mod filter_cache;
 mod folder;
+mod fusion;
 mod gather;
 mod graph;
+mod groups;
 mod helpers;
+mod hit;
 mod id;
 mod indexer;
 mod loading;
@@ -82,10 +91,12 @@ mod recover;
 mod repair;
 mod replay;
 mod reply;
+mod row_set;
 mod scan;
 mod schema;
 mod seal;
 mod search;
+mod shape;
 mod shared;
 mod tail;
 mod vacuum;
@@ -93,17 +104,22 @@ mod vectors;
 mod verify;
 mod view;
 
+pub use answer::Beside;
 pub use apply::Applied;
 pub use catalog::{Catalog, DEFAULT_NAMESPACE, check_name, namespace_of};
 pub use changes::{Change, ChangeKind};
 pub use column_index::ColumnIndex;
+pub use cursor::Cursor;
 pub use dataset::Dataset;
 pub use engine::Engine;
 pub use error::{Class, Error, Result};
+pub use examples::{Examples, MAX_EXAMPLES};
 pub use feed::{Feed, Start};
-pub use filter::{Comparison, Condition};
+pub use filter::{Filter, FilterError, Predicate};
 pub use folder::Folder;
+pub use fusion::Fusion;
 pub use graph::{Graph, GraphOptions};
+pub use groups::Grouping;
 pub use id::Id;
 pub use log_entries::LogEntry;
 pub use memory::Memory;
@@ -118,6 +134,7 @@ pub use reply::{QUERY_KEY, QueryInfo, SearchReply};
 pub use scan::{Piece, Scan, ScanRequest};
 pub use schema::{DatasetSchema, METRIC_KEY, VectorColumn, metric_name};
 pub use search::{MAX_EF, MAX_K, SearchRequest, Strategy};
+pub use shape::Shape;
 pub use shared::Pending;
 pub use verify::{FileDamage, FileKind, Progress, Tally, Verification};
 pub use view::View;

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use arrow_array::Array;
 use longbow_index::VectorSource;
 use longbow_storage::Batch;
 
@@ -43,13 +44,19 @@ impl<'a> Originals<'a> {
         }
         schema.index_of(&self.column.name).ok()
     }
-}
 
-impl VectorSource for Originals<'_> {
-    /// The vector of a row that is in the graph, and so not null.
-    fn vector(&self, row: u64) -> Option<&[u8]> {
+    /// The vector of any row; `None` if it is null.
+    pub(crate) fn of(&self, row: u64) -> Option<&[u8]> {
         let (batch, at) = self.view.locate(row)?;
-        let bytes = match batch.values(self.position(batch)?) {
+        let position = self.position(batch)?;
+        if batch.null_count(position) > 0 && batch.view().column(position).is_null(at) {
+            return None;
+        }
+        self.read(batch, position, at)
+    }
+
+    fn read<'b>(&self, batch: &'b Batch, position: usize, at: usize) -> Option<&'b [u8]> {
+        let bytes = match batch.values(position) {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.fault.get_or_init(|| error.into());
@@ -58,5 +65,13 @@ impl VectorSource for Originals<'_> {
         };
         let stride = self.column.space.row_bytes();
         bytes.get(at * stride..(at + 1) * stride)
+    }
+}
+
+impl VectorSource for Originals<'_> {
+    /// The vector of a row that is in the graph, and so not null.
+    fn vector(&self, row: u64) -> Option<&[u8]> {
+        let (batch, at) = self.view.locate(row)?;
+        self.read(batch, self.position(batch)?, at)
     }
 }

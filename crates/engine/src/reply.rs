@@ -7,17 +7,23 @@ use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
-use arrow_array::{ArrayRef, Float32Array, Int32Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, Float32Array, Int32Array, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use serde::Serialize;
 
+use crate::answer::{Answered, Asked};
+use crate::column_index::Reached;
+use crate::cursor::Cursor;
 use crate::dataset::Dataset;
 use crate::effort::Plan;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::examples::{self, Examples};
+use crate::filter::Filter;
 use crate::gather::{Located, reply_field};
 use crate::id::Id;
-use crate::search::{Found, SearchRequest, Searcher, matching};
+use crate::schema::VectorColumn;
+use crate::search::{Rows, SearchRequest, Searcher};
 use crate::view::View;
 
 /// Metadata key of the schema of every reply: a [`QueryInfo`] as JSON.
@@ -59,6 +65,9 @@ pub struct QueryInfo {
     pub plan_us: u64,
     /// Of that, finding the neighbours.
     pub index_us: u64,
+    /// For a page: what the request for the next one gives as its cursor. None after the last row.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
     /// Why there are fewer rows than asked for, of the first query that came short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_because: Option<String>,
@@ -123,81 +132,111 @@ impl Engine {
         let mut started = Instant::now();
         request.check()?;
         // Before the view, so that a row which the graph left out as dead is dead in the view too.
-        let mut reached = dataset.reached();
+        let reached = dataset.reached();
         let view = dataset.view();
-        let column = view
-            .schema
-            .vector(&dataset.name, request.column.as_deref())?;
+        let schema = &view.schema;
+        let column = schema.vector(&dataset.name, request.column.as_deref())?;
         let fields = reply_columns(&dataset, &view, request, &column.name)?;
-        let index = reached.remove(&column.name);
-        let plan = Plan::of(request, column, self.options().ef_search, || {
-            let rows = index.as_ref().map_or(0, |index| index.graph.len() as u64);
-            (
-                rows,
-                dataset
-                    .index(&column.name)
-                    .and_then(|index| index.recall.curve()),
-            )
-        });
-        let searcher = Searcher {
-            view: &view,
-            column,
-            index,
-            matching: matching(&dataset.name, &view, &request.filters)?,
-            k: request.k,
-            effort: plan.effort.clone(),
-            exact: plan.exact,
-            max_distance: request.max_distance,
-            deadline: request.timeout.map(|limit| (started + limit, limit)),
+        if let Some(group) = &request.shape.group {
+            schema.column(&dataset.name, &group.column)?;
+        }
+        let rows_of = |filter: &Arc<dyn Filter>| {
+            let filters = &dataset.filters;
+            filters.rows(&**filter, &dataset.name, &view)
         };
+        let matching = request.filter.as_ref().map(rows_of).transpose()?;
+        let resolve = |examples: &Examples| examples.resolve(&dataset, &view, column);
+        let example = request.examples.as_ref().map(resolve).transpose()?;
+        let mut rows = Rows {
+            matching,
+            without: Vec::new(),
+        };
+        let example = example.map(|(vector, without)| {
+            rows.without = without;
+            [vector]
+        });
+        let all: &[Vec<f32>] = example.as_ref().map_or(&request.vectors, |one| one);
+        let searcher = |column| {
+            let plan = self.plan(&dataset, request, column, &reached);
+            let searcher = Searcher {
+                view: &view,
+                column,
+                index: reached.get(&column.name).cloned(),
+                rows: rows.clone(),
+                k: request.k,
+                effort: plan.effort.clone(),
+                exact: plan.exact,
+                max_distance: request.max_distance,
+                deadline: request.timeout.map(|limit| (started + limit, limit)),
+            };
+            (plan, searcher)
+        };
+        let (plan, mut main) = searcher(column);
         // A wrong one is refused before the first is answered.
-        searcher.check_vectors(&request.vectors)?;
+        main.check_vectors(all)?;
+        let mut asked = Asked {
+            k: request.k,
+            shape: &request.shape,
+            fusion: request.fusion,
+            beside: Vec::with_capacity(request.beside.len()),
+        };
+        for one in &request.beside {
+            let (_, other) = searcher(schema.vector(&dataset.name, Some(&one.column))?);
+            other.check_vectors(std::slice::from_ref(&one.vector))?;
+            asked.beside.push((other, one));
+        }
         let several = request.vectors.len() > 1;
         let mut first_query = request.first_query.or(several.then_some(0));
         let mut planned = started.elapsed();
-        for vectors in request.vectors.chunks(most.max(1)) {
-            let found = searcher.find_all(vectors, &self.shared().helpers)?;
-            if self.options().recall_share > 0.0 {
-                searcher.offer(&dataset, &view, vectors, &found);
+        for vectors in all.chunks(most.max(1)) {
+            let answers = asked.answer(&mut main, vectors, &self.shared().helpers)?;
+            if self.options().recall_share > 0.0 && asked.is_plain() {
+                main.offer(&dataset, &view, vectors, &answers);
             }
-            let mut info = summary(&found, request.k);
-            plan.tell(&found, &mut info);
+            let mut info = summary(&answers, request.k);
+            plan.tell(&answers, &mut info);
+            if let (Some(page), [answer]) = (request.shape.page, &answers[..]) {
+                let next = Cursor::after(page, &answer.hits);
+                info.cursor = next.map(|cursor| cursor.to_string());
+            }
             info.plan_us = micros(planned);
             info.index_us = micros(started.elapsed() - planned);
-            let reply = table(&searcher, &found, &fields, first_query, info, started)?;
+            let reply = table(&view, &answers, &fields, first_query, info, started)?;
             if each(reply).is_break() {
                 break;
             }
             first_query =
-                first_query.map(|first| first.saturating_add_unsigned(found.len() as u32));
+                first_query.map(|first| first.saturating_add_unsigned(answers.len() as u32));
             (started, planned) = (Instant::now(), Duration::ZERO);
         }
         Ok(())
     }
 
+    /// How far searches of a column go for a request.
+    fn plan(
+        &self,
+        dataset: &Dataset,
+        request: &SearchRequest,
+        column: &VectorColumn,
+        reached: &HashMap<String, Reached>,
+    ) -> Plan {
+        Plan::of(request, column, self.options().ef_search, || {
+            let index = reached.get(&column.name);
+            let rows = index.map_or(0, |index| index.graph.len() as u64);
+            let index = dataset.index(&column.name);
+            (rows, index.and_then(|index| index.recall.curve()))
+        })
+    }
+
     /// The vector of the row with an id, as float32.
     ///
     /// # Errors
-    /// If the dataset, the id or the column is unknown.
+    /// If the dataset, the id or the column is unknown, or the row has no vector.
     pub fn vector_of(&self, dataset: &str, id: &Id, column: Option<&str>) -> Result<Vec<f32>> {
         let dataset = self.dataset(dataset)?;
         let view = dataset.view();
         let column = view.schema.vector(&dataset.name, column)?;
-        let unknown = || Error::IdNotFound {
-            dataset: dataset.name.clone(),
-            id: id.to_string(),
-        };
-        let row = dataset.find(id).ok_or_else(unknown)?;
-        // The view is older than the id map; a row that came in between is as good as unknown to this call.
-        let (batch, at) = view.locate(row).ok_or_else(unknown)?;
-        let vectors = crate::vectors::Vectors::of(batch, column)?.ok_or_else(unknown)?;
-        let mut values = vec![0.0; column.space.dim];
-        longbow_kernels::Kernels::get().decode(
-            column.space.scalar,
-            vectors.row(at).ok_or_else(unknown)?,
-            &mut values,
-        );
-        Ok(values)
+        examples::vector(id, &dataset, &view, column).map(|(_, vector)| vector)
     }
 }
 
@@ -228,43 +267,39 @@ fn reply_columns(
     Ok(fields)
 }
 
-fn summary(found: &[Found], k: usize) -> QueryInfo {
+fn summary(answers: &[Answered], k: usize) -> QueryInfo {
+    let found = || answers.iter().map(|answer| &answer.found);
     QueryInfo {
-        returned: found.iter().map(|one| one.neighbors.len()).sum(),
-        asked: k * found.len(),
-        strategy: found.first().map_or("none", |one| one.strategy.name()),
-        rows_scanned: found.iter().map(|one| one.rows_scanned).sum(),
-        distance_computations: found
-            .iter()
-            .map(|one| one.stats.distance_computations)
-            .sum(),
-        nodes_popped: found.iter().map(|one| one.stats.nodes_popped).sum(),
-        short_because: found.iter().find_map(|one| one.short_because.clone()),
+        returned: answers.iter().map(|answer| answer.hits.len()).sum(),
+        asked: k * answers.len(),
+        strategy: found().next().map_or("none", |one| one.strategy.name()),
+        rows_scanned: found().map(|one| one.rows_scanned).sum(),
+        distance_computations: found().map(|one| one.stats.distance_computations).sum(),
+        nodes_popped: found().map(|one| one.stats.nodes_popped).sum(),
+        short_because: found().find_map(|one| one.short_because.clone()),
         ..QueryInfo::default()
     }
 }
 
 fn table(
-    searcher: &Searcher<'_>,
-    found: &[Found],
+    view: &View,
+    answers: &[Answered],
     columns: &[FieldRef],
     first_query: Option<i32>,
     mut info: QueryInfo,
     started: Instant,
 ) -> Result<SearchReply> {
-    let neighbors = || found.iter().flat_map(|one| one.neighbors.iter());
-    let located = Located::new(searcher.view, neighbors().map(|neighbor| neighbor.row));
-    let space = searcher.column.space;
-    let (distances, scores): (Vec<f32>, Vec<f32>) = neighbors()
-        .map(|neighbor| space.to_distance_and_score(neighbor.distance))
-        .unzip();
+    let hits = || answers.iter().flat_map(|answer| answer.hits.iter());
+    let located = Located::new(view, hits().map(|hit| hit.row));
+    let scores: Vec<f32> = hits().map(|hit| hit.score).collect();
+    let distances: Float32Array = hits().map(|hit| hit.distance).collect();
     let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len() + 3);
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len() + 3);
     if let Some(first) = first_query {
-        let of = |(query, one): (i32, &Found)| vec![query; one.neighbors.len()];
+        let of = |(query, one): (i32, &Answered)| vec![query; one.hits.len()];
         fields.push(Arc::new(Field::new("query_index", DataType::Int32, false)));
         arrays.push(Arc::new(Int32Array::from_iter_values(
-            (first..).zip(found).flat_map(of),
+            (first..).zip(answers).flat_map(of),
         )));
     }
     let mut gathered = columns.iter();
@@ -274,8 +309,13 @@ fn table(
     }
     fields.push(Arc::new(Field::new("score", DataType::Float32, false)));
     arrays.push(Arc::new(Float32Array::from(scores)));
-    fields.push(Arc::new(Field::new("distance", DataType::Float32, false)));
-    arrays.push(Arc::new(Float32Array::from(distances)));
+    let is_nullable = distances.null_count() > 0;
+    fields.push(Arc::new(Field::new(
+        "distance",
+        DataType::Float32,
+        is_nullable,
+    )));
+    arrays.push(Arc::new(distances));
     for field in gathered {
         arrays.push(located.column(field)?);
         fields.push(Arc::clone(field));

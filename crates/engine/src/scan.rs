@@ -11,7 +11,7 @@ use longbow_storage::Batch;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::filter::{Condition, Filter};
+use crate::filter::{Bound, Filter};
 use crate::view::{Part, View};
 
 /// What to read of a dataset.
@@ -23,8 +23,8 @@ pub struct ScanRequest {
     pub limit: Option<u64>,
     /// Rows to leave out first.
     pub offset: u64,
-    /// Conditions that a row must meet.
-    pub filters: Vec<Condition>,
+    /// Which rows; all if there is none.
+    pub filter: Option<Arc<dyn Filter>>,
 }
 
 /// A piece of a scan.
@@ -61,7 +61,7 @@ pub struct Scan {
     view: Arc<View>,
     schema: SchemaRef,
     projection: Option<Vec<usize>>,
-    filter: Option<Filter>,
+    filter: Option<Bound>,
     skip: u64,
     left: u64,
     next_row: u64,
@@ -74,14 +74,23 @@ impl Engine {
     /// If the dataset, a column or a filter is unknown or wrong.
     pub fn scan(&self, dataset: &str, request: &ScanRequest) -> Result<Scan> {
         let dataset = self.dataset(dataset)?;
-        let view = dataset.view();
+        Scan::new(&dataset.name, dataset.view(), request)
+    }
+}
+
+impl Scan {
+    /// Begins a scan over a view of the dataset of this name.
+    ///
+    /// # Errors
+    /// If a column or a filter is unknown or wrong.
+    pub fn new(dataset: &str, view: Arc<View>, request: &ScanRequest) -> Result<Scan> {
         let arrow = &view.schema.arrow;
         let projection = match request.columns.as_slice() {
             [] => None,
             names => Some(
                 names
                     .iter()
-                    .map(|name| view.schema.column(&dataset.name, name))
+                    .map(|name| view.schema.column(dataset, name))
                     .collect::<Result<Vec<usize>>>()?,
             ),
         };
@@ -95,7 +104,8 @@ impl Engine {
                 Arc::new(Schema::new_with_metadata(fields, arrow.metadata().clone()))
             }
         };
-        let filter = Filter::bind(&dataset.name, &view.schema, &request.filters)?;
+        let bind = |filter: &Arc<dyn Filter>| Bound::new(&**filter, dataset, arrow);
+        let filter = request.filter.as_ref().map(bind).transpose()?;
         let left = request.limit.unwrap_or(u64::MAX);
         Ok(Scan {
             schema,
@@ -107,9 +117,7 @@ impl Engine {
             view,
         })
     }
-}
 
-impl Scan {
     /// Schema of all pieces.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
@@ -152,7 +160,7 @@ impl Scan {
         let mask = self
             .filter
             .as_ref()
-            .map(|filter| filter.mask(part.batch))
+            .map(|filter| filter.mask(part, view))
             .transpose()?;
         if untouched && mask.is_none() {
             return Ok(None);
@@ -232,6 +240,23 @@ impl Scan {
             Arc::clone(&self.schema),
             narrow.columns().to_vec(),
         )?)
+    }
+}
+
+impl Scan {
+    /// The rows as record batches, for who has no use for messages. A batch that is whole is borrowed.
+    pub fn decoded(self) -> impl Iterator<Item = Result<RecordBatch>> {
+        let schema = Arc::clone(&self.schema);
+        let mut decode = move |piece| match piece {
+            Piece::Slice(batch) | Piece::Picked(batch) => Ok(batch),
+            Piece::Kept { header, body, .. } => {
+                Ok(Batch::from_message(&schema, header, body)?.view().clone())
+            }
+        };
+        self.flat_map(move |pieces| match pieces {
+            Ok(pieces) => pieces.into_iter().map(&mut decode).collect(),
+            Err(error) => vec![Err(error)],
+        })
     }
 }
 

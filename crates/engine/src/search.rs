@@ -1,18 +1,22 @@
 //! The read path: nearest neighbours of a vector, never silently fewer than asked for.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longbow_index::{Neighbor, Query, SearchStats, TopK, flat};
-use roaring::RoaringTreemap;
+use longbow_index::{Neighbor, Query, SearchStats, TopK};
 
+use crate::answer::Beside;
 use crate::column_index::Reached;
 use crate::effort::Effort;
 use crate::error::{Error, Result};
-use crate::filter::{Condition, Filter};
+use crate::examples::Examples;
+use crate::filter::Filter;
+use crate::fusion::Fusion;
 use crate::helpers::Helpers;
 use crate::recall_target;
+use crate::row_set::RowSet;
 use crate::schema::VectorColumn;
-use crate::vectors::Vectors;
+use crate::shape::Shape;
 use crate::view::View;
 
 /// Most neighbours that one query may ask for.
@@ -46,8 +50,16 @@ pub struct SearchRequest {
     pub exact: bool,
     /// Neighbours farther away than this are left out (in the metric's own distance).
     pub max_distance: Option<f32>,
-    /// Conditions that a row must meet.
-    pub filters: Vec<Condition>,
+    /// Which rows may be found; all if there is none.
+    pub filter: Option<Arc<dyn Filter>>,
+    /// Rows whose vectors are searched for, in place of `vectors`.
+    pub examples: Option<Examples>,
+    /// Searches of other vector columns, whose answers are joined to this one's. For a single query.
+    pub beside: Vec<Beside>,
+    /// How answers of several searches become one.
+    pub fusion: Fusion,
+    /// What is asked for beside the nearest `k`.
+    pub shape: Shape,
     /// Columns to return beside id, score and distance.
     pub columns: Vec<String>,
     /// Whether to return the vector column.
@@ -70,7 +82,11 @@ impl SearchRequest {
             recall_target: None,
             exact: false,
             max_distance: None,
-            filters: Vec::new(),
+            filter: None,
+            examples: None,
+            beside: Vec::new(),
+            fusion: Fusion::default(),
+            shape: Shape::default(),
             columns: Vec::new(),
             include_vectors: false,
             timeout: None,
@@ -89,8 +105,29 @@ impl SearchRequest {
                 max: MAX_K,
             });
         }
-        if self.vectors.is_empty() {
-            return Err(Error::NoQueryVector);
+        self.shape.check(self.k, self.vectors.len())?;
+        match &self.examples {
+            Some(examples) => examples.check()?,
+            None if self.vectors.is_empty() => return Err(Error::NoQueryVector),
+            None => {}
+        }
+        if !self.beside.is_empty() && self.vectors.len() > 1 {
+            return Err(Error::BadValue {
+                field: "beside",
+                got: format!("{} query vectors", self.vectors.len()),
+                expected: "one, for other columns to be searched beside it",
+            });
+        }
+        if let Some(bad) = self
+            .beside
+            .iter()
+            .find(|one| !(one.weight > 0.0 && one.weight.is_finite()))
+        {
+            return Err(Error::BadValue {
+                field: "weight",
+                got: bad.weight.to_string(),
+                expected: "a number above 0",
+            });
         }
         if let Some(ef) = self.ef
             && (ef == 0 || ef > MAX_EF)
@@ -168,7 +205,13 @@ pub struct Found {
 }
 
 impl Found {
-    fn new(strategy: Strategy) -> Self {
+    /// Counts what a search beside it took.
+    pub(crate) fn add(&mut self, other: &Found) {
+        self.rows_scanned += other.rows_scanned;
+        self.stats += other.stats;
+    }
+
+    pub(crate) fn new(strategy: Strategy) -> Self {
         Found {
             neighbors: Vec::new(),
             strategy,
@@ -181,13 +224,36 @@ impl Found {
     }
 }
 
+/// The rows that may be found, of those that a view shows.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rows {
+    /// Those that pass the filter, if there is one; rows that the view does not show may be among them.
+    pub matching: Option<Arc<RowSet>>,
+    /// Not these, which are few: examples.
+    pub without: Vec<u64>,
+}
+
+impl Rows {
+    /// Whether a row may be found.
+    #[inline]
+    pub fn admit(&self, row: u64) -> bool {
+        let matching = self.matching.as_ref();
+        matching.is_none_or(|rows| rows.contains(row)) && !self.without.contains(&row)
+    }
+
+    /// Whether all may be found.
+    pub fn are_all(&self) -> bool {
+        self.matching.is_none() && self.without.is_empty()
+    }
+}
+
 /// Queries that ask alike, on one moment of a dataset.
 pub(crate) struct Searcher<'a> {
     pub view: &'a View,
     pub column: &'a VectorColumn,
     /// Taken before the view.
     pub index: Option<Reached>,
-    pub matching: Option<RoaringTreemap>,
+    pub rows: Rows,
     pub k: usize,
     pub effort: Effort,
     pub exact: bool,
@@ -262,7 +328,7 @@ impl Searcher<'_> {
     }
 
     fn strategy(&self) -> Strategy {
-        let matching = self.matching.as_ref().map(RoaringTreemap::len);
+        let matching = self.rows.matching.as_ref().map(|rows| rows.len());
         match (self.exact || self.index.is_none(), matching) {
             (true, None) => Strategy::Exact,
             (true, Some(_)) => Strategy::ExactFiltered,
@@ -276,20 +342,19 @@ impl Searcher<'_> {
         }
     }
 
-    /// How many neighbours there can be.
+    /// How many neighbours there can be, at most.
     fn wanted(&self) -> usize {
         let rows = self
+            .rows
             .matching
             .as_ref()
-            .map_or(self.view.live, RoaringTreemap::len);
+            .map_or(self.view.live, |rows| rows.len());
+        let rows = rows.saturating_sub(self.rows.without.len() as u64);
         self.k.min(usize::try_from(rows).unwrap_or(usize::MAX))
     }
 
-    fn is_wanted(&self, row: u64) -> bool {
-        match &self.matching {
-            Some(rows) => rows.contains(row),
-            None => self.view.is_visible(row),
-        }
+    pub fn is_wanted(&self, row: u64) -> bool {
+        self.rows.admit(row) && self.view.is_visible(row)
     }
 
     /// Walks the graph and scans the rows that are not yet in it.
@@ -358,54 +423,6 @@ impl Searcher<'_> {
         Ok(())
     }
 
-    /// Scans the rows from `from` on.
-    fn scan(&self, query: &Query, from: u64, found: &mut Found) -> Result<()> {
-        let mut top = TopK::new(self.k);
-        let mut matching = self.matching.as_ref().map(|rows| rows.iter().peekable());
-        for part in self.view.parts(from) {
-            self.check_deadline()?;
-            let Some(vectors) = Vectors::of(part.batch, self.column)? else {
-                continue;
-            };
-            for run in &part.runs {
-                if let Some(rows) = &mut matching {
-                    let end = run.first_row + run.len as u64;
-                    while let Some(row) = rows.next_if(|row| *row < end) {
-                        if row < run.first_row {
-                            continue;
-                        }
-                        let at = run.start + (row - run.first_row) as usize;
-                        let Some(vector) = vectors.row(at) else {
-                            continue;
-                        };
-                        flat::scan(query, row, vector, &|_| true, &mut top, &mut found.stats);
-                        found.rows_scanned += 1;
-                    }
-                    continue;
-                }
-                let visible = |row: u64| {
-                    self.view.is_visible(row)
-                        && (vectors.is_dense()
-                            || vectors
-                                .row(run.start + (row - run.first_row) as usize)
-                                .is_some())
-                };
-                let bytes = vectors.rows(run.start, run.len);
-                flat::scan(
-                    query,
-                    run.first_row,
-                    bytes,
-                    &visible,
-                    &mut top,
-                    &mut found.stats,
-                );
-                found.rows_scanned += run.len as u64;
-            }
-        }
-        found.neighbors = top.into_sorted();
-        Ok(())
-    }
-
     /// Drops what is too far, and says why there are fewer than asked for.
     fn cut(&self, found: &mut Found) {
         let before = found.neighbors.len();
@@ -419,16 +436,17 @@ impl Searcher<'_> {
         if got >= self.k {
             return;
         }
-        let why = match (self.max_distance, &self.matching) {
+        let why = match (self.max_distance, &self.rows.matching) {
             (Some(max), _) if got < before => {
                 format!("only {got} of the nearest {before} rows are within {max}")
             }
-            (_, Some(rows)) => {
-                format!("{} of {} rows match the filter", rows.len(), self.view.live)
+            (_, Some(_)) => {
+                format!("{before} of {} rows match the filter", self.view.live)
             }
             _ => format!(
                 "the dataset holds {} rows with a vector in '{}'",
-                before, self.column.name
+                before + self.rows.without.len(),
+                self.column.name
             ),
         };
         found.short_because = Some(why);
@@ -439,17 +457,5 @@ impl Searcher<'_> {
             Some((end, limit)) if Instant::now() > end => Err(Error::Timeout(limit)),
             _ => Ok(()),
         }
-    }
-}
-
-/// The rows that pass a filter, or `None` without one.
-pub(crate) fn matching(
-    dataset: &str,
-    view: &View,
-    conditions: &[Condition],
-) -> Result<Option<RoaringTreemap>> {
-    match Filter::bind(dataset, &view.schema, conditions)? {
-        None => Ok(None),
-        Some(filter) => filter.rows(view).map(Some),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
 use arrow_buffer::NullBuffer;
@@ -38,7 +39,7 @@ impl<'a> Vectors<'a> {
         let bytes = if column.native {
             Cow::Borrowed(batch.values(at)?)
         } else {
-            Cow::Owned(cast_to_f32(batch, at)?)
+            Cow::Owned(cast_to_f32(&batch.column(at)?)?)
         };
         let stride = column.space.dim
             * if column.native {
@@ -51,6 +52,30 @@ impl<'a> Vectors<'a> {
             nulls,
             stride,
         }))
+    }
+
+    /// The vector of row `index` of a batch alone, as [`Vectors::of`] gives it.
+    ///
+    /// # Errors
+    /// As [`Vectors::of`].
+    pub fn one(
+        batch: &'a Batch,
+        index: usize,
+        column: &VectorColumn,
+    ) -> Result<Option<Cow<'a, [u8]>>> {
+        let Some(at) = batch.schema().index_of(&column.name).ok() else {
+            return Ok(None);
+        };
+        let array = batch.column(at)?;
+        if array.is_null(index) {
+            return Ok(None);
+        }
+        if !column.native {
+            return Ok(Some(Cow::Owned(cast_to_f32(&array.slice(index, 1))?)));
+        }
+        let stride = column.space.row_bytes();
+        let bytes = &batch.values(at)?[index * stride..(index + 1) * stride];
+        Ok(Some(Cow::Borrowed(bytes)))
     }
 
     /// The vector of row `index` of the batch, or `None` if it is null.
@@ -81,8 +106,7 @@ impl<'a> Vectors<'a> {
     }
 }
 
-fn cast_to_f32(batch: &Batch, at: usize) -> Result<Vec<u8>> {
-    let array = batch.column(at)?;
+fn cast_to_f32(array: &ArrayRef) -> Result<Vec<u8>> {
     let values = array.as_fixed_size_list().values();
     let floats = arrow_cast::cast(values, &DataType::Float32)?;
     let floats = floats.as_primitive::<Float32Type>().values();

@@ -15,6 +15,8 @@ const HEAD: usize = 16;
 const EDGE: usize = 4 + 4 + 2;
 /// Row, twin, level, and the length of two lists of links, in the file of an HNSW graph.
 const HNSW_NODE: usize = 8 + 4 + 1 + 2 + 2;
+/// Which row a node holds, and which node a row is in, of a quantised graph.
+const PLACES: usize = 9;
 /// Nodes of a level of a quantised graph for each of the level above.
 const FEWER: usize = 32;
 
@@ -70,7 +72,7 @@ impl QuantizedGraph {
             SLOTS * size_of::<u32>()
         };
         // And of one row in so many once more on the level above.
-        let total = block + block.div_ceil(FEWER - 1);
+        let total = block + block.div_ceil(FEWER - 1) + PLACES;
         let node = SAVED_NODE + space.dim.next_multiple_of(16);
         RowBytes {
             vector: dim,

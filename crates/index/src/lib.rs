@@ -6,7 +6,9 @@
 //! An index maps *rows* (numbers that the caller gives out) to vectors, and finds the rows nearest to a query.
 //! Vectors come as byte strings of their native type (see `longbow-kernels`) and are compared with `f32` queries.
 //! Any row may be *invisible* to a query, because it was deleted or does not pass a filter: the caller says so by
-//! a function, and invisible rows are walked through but never returned.
+//! a function, and invisible rows are walked through but never returned. Where a filter leaves part of the rows,
+//! a [`QuantizedGraph`] goes along those ([`QuantizedGraph::search_filtered`]), or scans them exactly by their codes
+//! ([`QuantizedGraph::scan_rows`]); [`FilterCost`] tells which takes less.
 //!
 //! # What it is not
 //!
@@ -59,6 +61,7 @@ mod candidate;
 mod checkpoint;
 mod chunks;
 mod error;
+mod filter_cost;
 pub mod flat;
 mod hnsw;
 mod mix;
@@ -75,9 +78,10 @@ mod visits;
 pub use bytes_per_row::RowBytes;
 pub use checkpoint::{Saved, VectorSource};
 pub use error::{Error, Result};
+pub use filter_cost::FilterCost;
 pub use hnsw::{Hnsw, HnswParams};
 pub use longbow_kernels::{Metric, Scalar};
-pub use quantized::{Progress, QuantizedGraph, QuantizedParams};
+pub use quantized::{Filtered, Progress, QuantizedGraph, QuantizedParams};
 pub use space::{Query, Space};
 pub use stats::SearchStats;
 pub use top_k::{Neighbor, TopK};

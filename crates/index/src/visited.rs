@@ -20,6 +20,30 @@ impl Visited {
         }
     }
 
+    /// As [`Visited::clear`], for a walk that also passes nodes over.
+    pub(crate) fn clear_both(&mut self, nodes: usize) {
+        self.clear(nodes);
+        if self.now == u8::MAX {
+            self.clear(nodes);
+        }
+        // The stamp before this one is of nodes that are passed over.
+        self.now += 1;
+    }
+
+    /// Passes a node over: it may still be met. After [`Visited::clear_both`] only.
+    #[inline(always)]
+    pub(crate) fn pass_over(&mut self, node: u32) {
+        if let Some(stamp) = self.stamps.get_mut(node as usize) {
+            *stamp = self.now - 1;
+        }
+    }
+
+    /// Whether the node was passed over and not met since.
+    #[inline(always)]
+    pub(crate) fn was_passed_over(&self, node: u32) -> bool {
+        self.stamps.get(node as usize) == Some(&(self.now - 1))
+    }
+
     /// Whether this is the first meeting. Nodes beyond the room were added since the walk began; they count as met.
     #[inline(always)]
     pub(crate) fn meet(&mut self, node: u32) -> bool {
@@ -30,6 +54,14 @@ impl Visited {
             }
             _ => false,
         }
+    }
+
+    /// Whether the node was neither met nor passed over. After [`Visited::clear_both`] only.
+    #[inline(always)]
+    pub(crate) fn is_new(&self, node: u32) -> bool {
+        self.stamps
+            .get(node as usize)
+            .is_some_and(|stamp| self.now.wrapping_sub(*stamp) > 1)
     }
 
     /// Whether the node was met.
@@ -60,6 +92,29 @@ mod tests {
             assert!(visited.meet((node + 1) % 10), "other node in walk {walk}");
         }
         assert!(!visited.meet(1_000_000), "beyond the room");
+    }
+
+    #[test]
+    fn a_node_that_is_passed_over_may_still_be_met() {
+        let mut visited = Visited::default();
+        for walk in 0..600u32 {
+            visited.clear_both(10);
+            let (node, other) = (walk % 10, (walk + 1) % 10);
+            assert!(!visited.was_passed_over(node), "before, in walk {walk}");
+            visited.pass_over(node);
+            assert!(visited.was_passed_over(node) && !visited.has_met(node));
+            assert!(visited.meet(node), "first meeting in walk {walk}");
+            assert!(!visited.was_passed_over(node) && visited.has_met(node));
+            assert!(!visited.was_passed_over(other) && !visited.has_met(other));
+            visited.pass_over(other);
+            if walk % 3 == 0 {
+                // A walk that passes nothing over knows nothing of it.
+                visited.clear(10);
+                assert!((0..10).all(|node| visited.meet(node)));
+            }
+        }
+        visited.pass_over(1_000_000);
+        assert!(!visited.was_passed_over(1_000_000), "beyond the room");
     }
 
     #[test]

@@ -4,9 +4,9 @@ use longbow_engine::{ColumnIndex, Engine, Id, SearchRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::filter::conditions;
+use crate::filter::Conditions;
 use crate::json;
-use crate::refusal::{Refusal, Result, invalid, unimplemented};
+use crate::refusal::{Refusal, Result, invalid};
 
 /// What an action answers.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,21 +165,15 @@ struct Deletion {
 
 fn delete(engine: &Engine, body: &[u8]) -> Result<Answer> {
     let asked: Deletion = read(body, &["dataset", "id", "ids", "filters", "where"])?;
-    if asked.predicate.is_some() {
-        return Err(unimplemented("a SQL predicate ('where')"));
-    }
-    let ids = match (asked.id, asked.ids, asked.filters.is_some()) {
-        (Some(id), None, false) => Some(vec![id]),
-        (None, Some(ids), false) if !ids.is_empty() => Some(ids),
-        (None, None, true) => None,
+    let conditions = Conditions::read(asked.filters, asked.predicate)?;
+    let pending = match (asked.id, asked.ids, conditions) {
+        (Some(id), None, None) => engine.delete_ids(&asked.dataset, vec![id]),
+        (None, Some(ids), None) if !ids.is_empty() => engine.delete_ids(&asked.dataset, ids),
+        (None, None, Some(conditions)) => engine.delete_where(&asked.dataset, &conditions),
         _ => {
-            let text = "the delete has none or several of 'id', 'ids' (not empty) and 'filters'; send one of them";
+            let text = "the delete has none or several of 'id', 'ids' (not empty), and 'filters' (not empty) or 'where'; send one of them";
             return Err(invalid("bad_delete", text));
         }
-    };
-    let pending = match ids {
-        Some(ids) => engine.delete_ids(&asked.dataset, ids),
-        None => engine.delete_where(&asked.dataset, &conditions(asked.filters)?),
     };
     pending?.wait()?;
     Ok(Answer::Deleted)

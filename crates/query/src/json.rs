@@ -61,7 +61,7 @@ pub fn check_key(key: &str, what: &str, known: &[&str]) -> Result<()> {
 }
 
 /// Levenshtein's edit distance, in characters.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.chars().enumerate() {

@@ -6,6 +6,7 @@
 //! # What it is not
 //! - Not a transport: it takes bytes and knows neither Flight nor HTTP.
 //! - Not a planner of its own: a search goes to the engine as it is asked, SQL to DataFusion ([`sql`]).
+//! - Not where rows are read: filters become expressions that the engine evaluates over its batches.
 //!
 //! # Invariants
 //! - An unknown key or value is refused, never ignored; the nearest key that is known is named.
@@ -26,11 +27,15 @@
 mod actions;
 mod filter;
 pub mod json;
+mod number;
 mod refusal;
+pub mod rows;
+mod search;
 pub mod sql;
 mod ticket;
 
 pub use actions::{Answer, run};
-pub use filter::conditions;
+pub use filter::Conditions;
 pub use refusal::{Refusal, Result, invalid, unimplemented};
-pub use ticket::{SearchObject, Ticket};
+pub use search::SearchObject;
+pub use ticket::Ticket;

@@ -3,11 +3,12 @@
 use longbow_engine::{ScanRequest, SearchRequest};
 use serde::Deserialize;
 use serde_json::Value;
-use std::time::Duration;
 
-use crate::filter::conditions;
+use crate::filter::Conditions;
 use crate::json;
-use crate::refusal::{Result, invalid, unimplemented};
+use crate::number::not_negative;
+use crate::refusal::{Result, invalid};
+use crate::search::{SEARCH_KEYS, SearchObject};
 
 /// What a ticket asks for.
 #[derive(Debug)]
@@ -32,33 +33,6 @@ const SCAN_KEYS: &[&str] = &[
     "name", "dataset", "limit", "offset", "columns", "filters", "where",
 ];
 
-/// The keys of a search object.
-pub(crate) const SEARCH_KEYS: &[&str] = &[
-    "dataset",
-    "vector",
-    "vectors",
-    "column",
-    "k",
-    "filters",
-    "where",
-    "text_query",
-    "text_columns",
-    "alpha",
-    "fusion",
-    "ef",
-    "nprobe",
-    "recall_target",
-    "exact",
-    "max_distance",
-    "columns",
-    "include_vectors",
-    "vector_format",
-    "graph_alpha",
-    "local_only",
-    "consistency",
-    "timeout_ms",
-];
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScanTicket {
@@ -77,39 +51,6 @@ struct ScanTicket {
 struct SearchTicket {
     search: SearchObject,
 }
-
-/// A search as clients write it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SearchObject {
-    dataset: String,
-    vector: Option<Vec<f32>>,
-    vectors: Option<Vec<Vec<f32>>>,
-    column: Option<String>,
-    k: Option<i64>,
-    filters: Option<Vec<Value>>,
-    #[serde(rename = "where")]
-    predicate: Option<String>,
-    text_query: Option<String>,
-    text_columns: Option<Vec<String>>,
-    alpha: Option<f32>,
-    fusion: Option<String>,
-    ef: Option<i64>,
-    nprobe: Option<i64>,
-    recall_target: Option<f32>,
-    exact: Option<bool>,
-    max_distance: Option<f32>,
-    columns: Option<Vec<String>>,
-    include_vectors: Option<bool>,
-    vector_format: Option<String>,
-    graph_alpha: Option<f32>,
-    local_only: Option<bool>,
-    consistency: Option<String>,
-    timeout_ms: Option<i64>,
-}
-
-/// Neighbours given where a request does not say how many.
-const DEFAULT_K: i64 = 10;
 
 impl Ticket {
     /// Reads a ticket: a dataset's name, or JSON.
@@ -170,9 +111,6 @@ struct Outer {
 
 impl ScanTicket {
     fn into_ticket(self) -> Result<Ticket> {
-        if self.predicate.is_some() {
-            return Err(unimplemented("a SQL predicate ('where')"));
-        }
         let dataset = match (self.name, self.dataset) {
             (Some(name), None) | (None, Some(name)) => name,
             (Some(name), Some(dataset)) => {
@@ -191,138 +129,15 @@ impl ScanTicket {
             .map(|limit| not_negative("limit", limit))
             .transpose()?;
         let offset = not_negative("offset", self.offset.unwrap_or(0))?;
-        let filters = conditions(self.filters)?;
+        let filter = Conditions::shared(self.filters, self.predicate)?;
         let request = ScanRequest {
             columns: self.columns.unwrap_or_default(),
             limit,
             offset,
-            filters,
+            filter,
         };
         Ok(Ticket::Scan { dataset, request })
     }
-}
-
-impl SearchObject {
-    /// Reads a search object that is the whole body.
-    ///
-    /// # Errors
-    /// As [`Ticket::parse`].
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
-        json::read(bytes, "search", SEARCH_KEYS)
-    }
-
-    /// The search with these queries, which came beside it; the reply tells them apart by their number if `many`.
-    #[must_use]
-    pub fn with_queries(mut self, vectors: Vec<Vec<f32>>, many: bool) -> Self {
-        if many {
-            self.vectors = Some(vectors);
-        } else {
-            self.vector = vectors.into_iter().next();
-        }
-        self
-    }
-
-    /// The dataset and the engine's request.
-    ///
-    /// # Errors
-    /// As [`Ticket::parse`].
-    pub fn into_request(self) -> Result<(String, SearchRequest)> {
-        self.refuse_what_is_missing()?;
-        if self.vector.is_some() && self.vectors.is_some() {
-            return Err(invalid(
-                "bad_value",
-                "the search has both 'vector' and 'vectors'; send one of them",
-            ));
-        }
-        // Who sends a list of queries gets their numbers, also for a list of one.
-        let first_query = self.vectors.is_some().then_some(0);
-        let vectors = self
-            .vectors
-            .or(self.vector.map(|vector| vec![vector]))
-            .unwrap_or_default();
-        let k = self.k.unwrap_or(DEFAULT_K);
-        let max = longbow_engine::MAX_K;
-        let k = usize::try_from(k).ok().filter(|k| (1..=max).contains(k));
-        let k = k.ok_or_else(|| longbow_engine::Error::BadK {
-            got: self.k.unwrap_or(0),
-            max,
-        })?;
-        let ef = self.ef.map(|ef| not_negative("ef", ef)).transpose()?;
-        let timeout = self
-            .timeout_ms
-            .map(|ms| not_negative("timeout_ms", ms))
-            .transpose()?;
-        let request = SearchRequest {
-            column: self.column,
-            vectors,
-            k,
-            ef: ef.map(|ef| usize::try_from(ef).unwrap_or(usize::MAX)),
-            recall_target: self.recall_target,
-            exact: self.exact.unwrap_or(false),
-            max_distance: self.max_distance,
-            filters: conditions(self.filters)?,
-            columns: self.columns.unwrap_or_default(),
-            include_vectors: self.include_vectors.unwrap_or(false),
-            timeout: timeout.map(Duration::from_millis),
-            first_query,
-        };
-        request.check()?;
-        Ok((self.dataset, request))
-    }
-
-    fn refuse_what_is_missing(&self) -> Result<()> {
-        let missing = [
-            (self.predicate.is_some(), "a SQL predicate ('where')"),
-            (
-                self.text_query
-                    .as_ref()
-                    .is_some_and(|text| !text.is_empty()),
-                "text and hybrid search ('text_query')",
-            ),
-            (self.text_columns.is_some(), "text search ('text_columns')"),
-            (
-                self.alpha.is_some_and(|alpha| alpha < 1.0),
-                "hybrid search ('alpha' below 1)",
-            ),
-            (self.fusion.is_some(), "hybrid search ('fusion')"),
-            (self.nprobe.is_some(), "a clustered index ('nprobe')"),
-            (
-                self.vector_format.is_some(),
-                "a choice of vector format ('vector_format')",
-            ),
-            (
-                self.graph_alpha.is_some_and(|alpha| alpha != 0.0),
-                "graph ranking ('graph_alpha')",
-            ),
-        ];
-        if let Some((_, what)) = missing.iter().find(|(asked, _)| *asked) {
-            return Err(unimplemented(what));
-        }
-        if let Some(alpha) = self.alpha.filter(|alpha| *alpha > 1.0) {
-            let text = format!("alpha is {alpha}; expected at most 1, which is the vector alone");
-            return Err(invalid("bad_value", &text));
-        }
-        // One node holds everything, so every level of consistency and both scopes give the same answer.
-        let _ = self.local_only;
-        match self.consistency.as_deref() {
-            None | Some("strong" | "bounded" | "session" | "eventual") => Ok(()),
-            Some(other) => {
-                let text = format!(
-                    "consistency is '{other}'; expected strong, bounded, session or eventual"
-                );
-                Err(invalid("bad_value", &text))
-            }
-        }
-    }
-}
-
-fn not_negative(field: &str, value: i64) -> Result<u64> {
-    u64::try_from(value).map_err(|_| {
-        invalid(
-            "bad_value",
-            &format!("{field} is {value}; expected 0 or more"),
-        )
-    })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The HTTP side: metrics, health, and an index of what is here. Read only, and small: transfers go by Flight.
+//! The HTTP side: metrics, health, an index of what is here, and the JSON gateway.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::get;
 use longbow_types::metrics;
 
 /// What the HTTP side asks of the rest of the process. Both calls must be quick: they run on a network thread.
@@ -21,17 +21,16 @@ pub trait Health: Send + Sync + 'static {
     fn refresh_metrics(&self);
 }
 
-/// All routes: `/`, `/metrics`, `/healthz`, `/readyz`, and `/v1`, which says that it is not here.
-pub fn router(health: Arc<dyn Health>) -> Router {
-    Router::new()
+/// All routes: `/`, `/metrics`, `/healthz`, `/readyz`, and the gateway under `/v1`.
+pub fn router(health: Arc<dyn Health>, gateway: Router) -> Router {
+    let own = Router::new()
         .route("/", get(index))
         .route("/metrics", get(render_metrics))
         .route("/healthz", get(async || plain(StatusCode::OK, "ok\n")))
         .route("/readyz", get(readiness))
-        .route("/v1", any(gateway))
-        .route("/v1/{*rest}", any(gateway))
         .fallback(not_found)
-        .with_state(health)
+        .with_state(health);
+    own.nest("/v1", gateway)
 }
 
 const INDEX: &str = "\
@@ -40,8 +39,9 @@ Longbow: a vector database that speaks Apache Arrow.
 /metrics   Prometheus metrics
 /healthz   200 while the process lives
 /readyz    200 when requests are served, 503 with the reason when not
+/v1        datasets, rows and searches as JSON; /v1/openapi.json says how
 
-Data and status go by Arrow Flight on the other two ports.
+Arrow Flight is on the other two ports.
 ";
 
 /// Prometheus' text format, version 0.0.4.
@@ -69,13 +69,6 @@ async fn readiness(State(health): State<Arc<dyn Health>>) -> Response {
         Ok(()) => plain(StatusCode::OK, "ready\n"),
         Err(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{reason}\n")),
     }
-}
-
-async fn gateway() -> Response {
-    plain(
-        StatusCode::NOT_IMPLEMENTED,
-        "the JSON gateway is not in this version; use Arrow Flight\n",
-    )
 }
 
 async fn not_found() -> Response {
@@ -113,7 +106,8 @@ mod tests {
     async fn ask(health: Arc<dyn Health>, method: Method, path: &str) -> (StatusCode, String) {
         let request = Request::builder().method(method).uri(path);
         let request = request.body(Body::empty()).expect("a request");
-        let response = match router(health).call(request).await {
+        let gateway = Router::new().route("/here", get(async || "gateway"));
+        let response = match router(health, gateway).call(request).await {
             Ok(response) => response,
             Err(never) => match never {},
         };
@@ -131,8 +125,7 @@ mod tests {
             ("/", 200, "/metrics"),
             ("/healthz", 200, "ok"),
             ("/readyz", 200, "ready"),
-            ("/v1", 501, "JSON gateway is not in this version"),
-            ("/v1/datasets/x", 501, "JSON gateway"),
+            ("/v1/here", 200, "gateway"),
             ("/nothing", 404, "see /"),
         ] {
             let (got, body) = ask(Arc::new(Fake::default()), Method::GET, path).await;
@@ -175,7 +168,5 @@ mod tests {
             let (status, _) = ask(Arc::new(Fake::default()), Method::POST, path).await;
             assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
         }
-        let (status, _) = ask(Arc::new(Fake::default()), Method::POST, "/v1").await;
-        assert_eq!(status, StatusCode::NOT_IMPLEMENTED);
     }
 }

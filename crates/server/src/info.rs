@@ -1,11 +1,14 @@
 //! What there is: flight infos and schemas.
 
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, UInt64Array};
 use arrow_flight::{
     Criteria, FlightDescriptor, FlightEndpoint, FlightInfo, SchemaAsIpc, SchemaResult, Ticket,
 };
 use arrow_ipc::writer::IpcWriteOptions;
-use longbow_engine::{Comparison, Dataset};
-use longbow_query::conditions;
+use longbow_engine::Dataset;
+use longbow_query::Conditions;
 use serde::Deserialize;
 use serde_json::Value;
 use tonic::{Code, Status};
@@ -13,7 +16,7 @@ use tonic::{Code, Status};
 use crate::context::Shared;
 use crate::json;
 use crate::put::dataset_of;
-use crate::status::{invalid, of, refused, status};
+use crate::status::{of, refused, status};
 
 /// The info of a dataset, by a PATH descriptor.
 ///
@@ -47,10 +50,9 @@ pub(crate) fn schema(
 /// InvalidArgument for criteria that are not that.
 pub(crate) fn list(context: &Shared, criteria: &Criteria) -> Result<Vec<FlightInfo>, Status> {
     let wanted = Wanted::parse(&criteria.expression)?;
-    let datasets = context.engine.catalog().datasets();
+    let datasets = wanted.of(context.engine.catalog().datasets())?;
     datasets
         .iter()
-        .filter(|dataset| wanted.passes(dataset))
         .map(|dataset| describe(context, dataset))
         .collect()
 }
@@ -78,17 +80,14 @@ fn describe(context: &Shared, dataset: &Dataset) -> Result<FlightInfo, Status> {
 struct CriteriaObject {
     name: Option<String>,
     filters: Option<Vec<Value>>,
+    #[serde(rename = "where")]
+    predicate: Option<String>,
 }
 
 /// What a listing is restricted to.
 struct Wanted {
     name: Option<String>,
-    conditions: Vec<(OnDataset, Comparison, String)>,
-}
-
-enum OnDataset {
-    Name,
-    Rows,
+    conditions: Option<Conditions>,
 }
 
 impl Wanted {
@@ -96,56 +95,38 @@ impl Wanted {
         if expression.is_empty() {
             return Ok(Wanted {
                 name: None,
-                conditions: Vec::new(),
+                conditions: None,
             });
         }
-        let object: CriteriaObject = json::read(expression, "criteria", &["name", "filters"])?;
-        let mut bound = Vec::new();
-        for condition in conditions(object.filters).map_err(refused)? {
-            let field = match condition.field.as_str() {
-                "name" => OnDataset::Name,
-                "rows" if condition.value.parse::<u64>().is_ok() => OnDataset::Rows,
-                "rows" => {
-                    let text = format!(
-                        "the filter on 'rows' has the value '{}'; expected a count",
-                        condition.value
-                    );
-                    return Err(invalid("filter_value", &text));
-                }
-                other => {
-                    let text = format!("datasets have no field '{other}'; filter on name or rows");
-                    return Err(invalid("column_not_found", &text));
-                }
-            };
-            bound.push((field, condition.comparison, condition.value));
-        }
+        let object: CriteriaObject =
+            json::read(expression, "criteria", &["name", "filters", "where"])?;
+        let conditions = Conditions::read(object.filters, object.predicate).map_err(refused)?;
         Ok(Wanted {
             name: object.name,
-            conditions: bound,
+            conditions,
         })
     }
 
-    fn passes(&self, dataset: &Dataset) -> bool {
-        self.name.as_ref().is_none_or(|name| *name == dataset.name)
-            && self.conditions.iter().all(|(field, comparison, value)| {
-                let order = match field {
-                    OnDataset::Name => dataset.name.as_str().cmp(value.as_str()),
-                    // Checked to be a count when the criteria were read.
-                    OnDataset::Rows => dataset.view().live.cmp(&value.parse().unwrap_or(u64::MAX)),
-                };
-                holds(*comparison, order)
-            })
-    }
-}
-
-fn holds(comparison: Comparison, order: std::cmp::Ordering) -> bool {
-    match comparison {
-        Comparison::Eq => order.is_eq(),
-        Comparison::Ne => order.is_ne(),
-        Comparison::Gt => order.is_gt(),
-        Comparison::Ge => order.is_ge(),
-        Comparison::Lt => order.is_lt(),
-        Comparison::Le => order.is_le(),
+    /// Those of the datasets that are wanted.
+    fn of(&self, datasets: Vec<Arc<Dataset>>) -> Result<Vec<Arc<Dataset>>, Status> {
+        let Some(conditions) = &self.conditions else {
+            let named = |dataset: &Arc<Dataset>| {
+                self.name.as_ref().is_none_or(|name| *name == dataset.name)
+            };
+            return Ok(datasets.into_iter().filter(named).collect());
+        };
+        let names = datasets.iter().map(|dataset| Some(&dataset.name));
+        let names: StringArray = names.collect();
+        let rows = datasets.iter().map(|dataset| dataset.view().live);
+        let rows = UInt64Array::from_iter_values(rows);
+        let columns: [(&str, ArrayRef); 2] = [("name", Arc::new(names)), ("rows", Arc::new(rows))];
+        let table = RecordBatch::try_from_iter(columns).map_err(internal)?;
+        let mask = conditions.mask("ListFlights", &table).map_err(refused)?;
+        let passing = datasets.into_iter().enumerate().filter(|(at, dataset)| {
+            let named = self.name.as_ref().is_none_or(|name| *name == dataset.name);
+            named && mask.is_valid(*at) && mask.value(*at)
+        });
+        Ok(passing.map(|(_, dataset)| dataset).collect())
     }
 }
 

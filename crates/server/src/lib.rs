@@ -30,6 +30,7 @@ mod error;
 mod exchange;
 mod feed;
 mod follow;
+mod gateway;
 mod get;
 mod health;
 mod http;

@@ -12,6 +12,7 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::context::{Context, Role};
 use crate::error::Error;
+use crate::gateway;
 use crate::http::{Health, router};
 use crate::service::Service;
 use crate::wire::Flight;
@@ -86,7 +87,9 @@ impl Listeners {
     ) -> Result<(), Error> {
         let data = flight(context, Role::Data, self.data, stopped.clone());
         let meta = flight(context, Role::Meta, self.meta, stopped.clone());
-        let http = axum::serve(self.http, router(health)).with_graceful_shutdown(told(stopped));
+        let gateway = gateway::router(context.engine.clone());
+        let http =
+            axum::serve(self.http, router(health, gateway)).with_graceful_shutdown(told(stopped));
         let http = async { http.await.map_err(Error::Http) };
         tokio::try_join!(data, meta, http).map(|_| ())
     }

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::answer::Answered;
 use crate::column_index::Reached;
 use crate::dice::Dice;
-use crate::search::Found;
 use crate::view::View;
 
 /// Samples that wait at most. Each holds its view, so they must not become old.
@@ -40,7 +40,7 @@ impl Samples {
     pub fn offer(
         &self,
         vectors: &[Vec<f32>],
-        found: &[Found],
+        answers: &[Answered],
         (k, view, reached): (usize, &Arc<View>, &Reached),
     ) {
         if self.full.load(Ordering::Relaxed) {
@@ -62,7 +62,7 @@ impl Samples {
             waiting.push_back(Sample {
                 vector: vectors[at].clone(),
                 k,
-                answered: found[at].neighbors.iter().map(|one| one.distance).collect(),
+                answered: answers[at].hits.iter().map(|hit| hit.key).collect(),
                 view: Arc::clone(view),
                 reached: reached.without_visit(),
             });
@@ -93,13 +93,13 @@ impl Samples {
 #[cfg(test)]
 mod tests {
     use arrow_schema::{DataType, Field, Schema};
-    use longbow_index::{Neighbor, SearchStats};
 
     use super::*;
     use crate::dataset::Dataset;
+    use crate::hit::Hit;
     use crate::options::Options;
     use crate::schema::DatasetSchema;
-    use crate::search::Strategy;
+    use crate::search::{Found, Strategy};
 
     fn dataset() -> Dataset {
         let item = Arc::new(Field::new("item", DataType::Float32, true));
@@ -112,21 +112,18 @@ mod tests {
     }
 
     /// The answer to each of some queries, whose distance is its place.
-    fn answers(count: usize) -> (Vec<Vec<f32>>, Vec<Found>) {
+    fn answers(count: usize) -> (Vec<Vec<f32>>, Vec<Answered>) {
         let vectors = (0..count).map(|at| vec![at as f32; 2]).collect();
-        let found = |at: usize| Found {
-            neighbors: vec![Neighbor {
+        let answer = |at: usize| Answered {
+            found: Found::new(Strategy::Graph),
+            hits: vec![Hit {
                 row: 0,
-                distance: at as f32,
+                key: at as f32,
+                score: 0.0,
+                distance: None,
             }],
-            strategy: Strategy::Graph,
-            rows_scanned: 0,
-            stats: SearchStats::default(),
-            ef: Some(10),
-            expected: None,
-            short_because: None,
         };
-        (vectors, (0..count).map(found).collect())
+        (vectors, (0..count).map(answer).collect())
     }
 
     #[test]

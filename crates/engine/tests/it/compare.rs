@@ -4,11 +4,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_select::concat::concat_batches;
-use longbow_engine::{
-    Comparison, Engine, Id, Piece, Result, ScanRequest, SearchReply, SearchRequest,
-};
+use longbow_engine::{Engine, Id, Piece, Result, ScanRequest, SearchReply, SearchRequest};
 use longbow_storage::Batch;
 
+use crate::condition::Comparison;
 use crate::model::Model;
 use crate::random::Random;
 use crate::rows::{Extra, Row, SECOND_DIM, Shape, Test};
@@ -109,7 +108,7 @@ fn check_window(engine: &Engine, name: &str, shape: &Shape, model: &Model, rando
         columns: vec!["version".into(), "id".into()],
         limit: Some(limit),
         offset,
-        filters: tests.iter().map(|test| test.condition(shape)).collect(),
+        filter: tests.map(|test| test.condition(shape).shared()),
     };
     let passing = model
         .rows()
@@ -192,7 +191,7 @@ fn search(
         ..SearchRequest::nearest(query.clone(), k)
     };
     let filtered = SearchRequest {
-        filters: filter.iter().map(|test| test.condition(shape)).collect(),
+        filter: filter.map(|test| test.condition(shape).shared()),
         ..plain.clone()
     };
     let look = Look {
@@ -206,7 +205,7 @@ fn search(
         ..request
     }) {
         let reply = engine.search(name, &exact).expect("a search");
-        let test = filter.as_ref().filter(|_| !exact.filters.is_empty());
+        let test = filter.as_ref().filter(|_| exact.filter.is_some());
         assert_eq!(
             look.found(&reply),
             Vec::from_iter(look.nearest(k, test)),
@@ -215,7 +214,7 @@ fn search(
     }
     let mut recall = [0, 0];
     for request in [plain, filtered] {
-        let test = filter.as_ref().filter(|_| !request.filters.is_empty());
+        let test = filter.as_ref().filter(|_| request.filter.is_some());
         let reply = engine.search(name, &request).expect("a search");
         let (found, nearest) = (look.found(&reply), look.nearest(k, test));
         assert_eq!(
@@ -229,16 +228,28 @@ fn search(
         if exact.contains(&reply.info.strategy) {
             assert_eq!(found, nearest, "{name}: {request:?}, {:?}", reply.info);
         }
-        let last = nearest.last().copied().unwrap_or(Hundredths(0));
-        recall[0] += found.iter().filter(|distance| **distance <= last).count();
+        let last = nearest.last().copied().unwrap_or(Near(0.0));
+        recall[0] += found
+            .iter()
+            .filter(|distance| distance.0 <= last.0 + SLACK)
+            .count();
         recall[1] += nearest.len();
     }
     recall
 }
 
-/// A distance in hundredths: what is left of it where sums were made in another order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Hundredths(i64);
+/// How far apart distances may be that are the same: sums are made in another order.
+const SLACK: f32 = 2e-3;
+
+/// A distance.
+#[derive(Debug, Clone, Copy)]
+struct Near(f32);
+
+impl PartialEq for Near {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0 - other.0).abs() <= SLACK
+    }
+}
 
 /// One query on one column.
 struct Look<'a> {
@@ -250,7 +261,7 @@ struct Look<'a> {
 
 impl Look<'_> {
     /// The distances of a reply. Each row of it lives, has that distance, and is there once.
-    fn found(&self, reply: &SearchReply) -> Vec<Hundredths> {
+    fn found(&self, reply: &SearchReply) -> Vec<Near> {
         let distances = reply.batch.column_by_name("distance").expect("a column");
         let distances = distances.as_primitive::<Float32Type>();
         assert_eq!(distances.null_count(), 0);
@@ -270,17 +281,13 @@ impl Look<'_> {
             assert!(seen.insert(id.clone()), "{id} is there twice");
             assert!(close(id, *distance), "{id} is not {distance} away");
         }
-        distances.values().iter().copied().map(hundredths).collect()
+        distances.values().iter().copied().map(Near).collect()
     }
 
-    fn nearest(&self, k: usize, test: Option<&Test>) -> Vec<Hundredths> {
+    fn nearest(&self, k: usize, test: Option<&Test>) -> Vec<Near> {
         let distances = self
             .model
             .nearest(self.shape, self.second, self.query, k, test);
-        distances.into_iter().map(hundredths).collect()
+        distances.into_iter().map(Near).collect()
     }
-}
-
-fn hundredths(distance: f32) -> Hundredths {
-    Hundredths((f64::from(distance) * 100.0).round() as i64)
 }

@@ -333,7 +333,7 @@ impl World {
         let Some(test) = test(&self.models[to], random) else {
             return Outcome::default();
         };
-        let answer = engine.delete_where(NAMES[to], &[test.condition(&self.shape)]);
+        let answer = engine.delete_where(NAMES[to], &test.condition(&self.shape));
         if !self.models[to].exists {
             return absent(answer);
         }

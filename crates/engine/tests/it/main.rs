@@ -2,9 +2,11 @@
 
 mod churn;
 mod compare;
+mod condition;
 mod damage;
 mod drive;
 mod faults;
+mod filters;
 mod found;
 mod lives;
 mod many;
@@ -21,3 +23,4 @@ mod recall;
 mod repair;
 mod replay;
 mod rows;
+mod shapes;

@@ -1,16 +1,16 @@
 //! Many queries in one request: the same answers as one by one.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_schema::DataType;
 use longbow_disk::MemoryDisk;
-use longbow_engine::{
-    Class, Comparison, Condition, Engine, Quantization, SearchReply, SearchRequest,
-};
+use longbow_engine::{Class, Engine, Filter, Quantization, SearchReply, SearchRequest};
 
+use crate::condition::{Comparison, Condition};
 use crate::quantized::{delete, found, open_with, put, schema, vector, wait_for_the_index};
 
 const ROWS: i64 = 21_500;
@@ -23,12 +23,8 @@ fn fill(engine: &Engine) {
     delete(engine, 300..700);
 }
 
-fn below(id: i64) -> Vec<Condition> {
-    vec![Condition {
-        field: "id".into(),
-        comparison: Comparison::Lt,
-        value: id.to_string(),
-    }]
+fn below(id: i64) -> Option<Arc<dyn Filter>> {
+    Some(Condition::new("id", Comparison::Lt, id).shared())
 }
 
 fn query_index(reply: &SearchReply) -> Vec<i32> {
@@ -72,10 +68,10 @@ fn check(engine: &Engine, strategy: &str, request: &SearchRequest) {
     assert_eq!((info.returned, info.asked), (rows.len(), asked));
 }
 
-fn ask(queries: u64, k: usize, filters: Vec<Condition>) -> SearchRequest {
+fn ask(queries: u64, k: usize, filter: Option<Arc<dyn Filter>>) -> SearchRequest {
     SearchRequest {
         vectors: (0..queries).map(|seed| vector(1 << 40 | seed)).collect(),
-        filters,
+        filter,
         ..SearchRequest::nearest(Vec::new(), k)
     }
 }
@@ -86,11 +82,11 @@ fn queries_in_one_request_are_answered_as_one_by_one() {
         let disk = MemoryDisk::new();
         let engine = open_with(&disk, Some(quantization));
         fill(&engine);
-        check(&engine, "graph", &ask(150, 10, Vec::new()));
-        check(&engine, "graph", &ask(2, 1, Vec::new()));
+        check(&engine, "graph", &ask(150, 10, None));
+        check(&engine, "graph", &ask(2, 1, None));
         let near = SearchRequest {
             max_distance: Some(12.0),
-            ..ask(70, 10, Vec::new())
+            ..ask(70, 10, None)
         };
         check(&engine, "graph", &near);
 
@@ -102,13 +98,13 @@ fn queries_in_one_request_are_answered_as_one_by_one() {
         // Rows of the graph and of the tail that are replaced and deleted since.
         put(&engine, &schema, 0..50, 70_000);
         delete(&engine, ROWS - 100..ROWS - 20);
-        check(&engine, "graph_and_tail", &ask(150, 10, Vec::new()));
+        check(&engine, "graph_and_tail", &ask(150, 10, None));
         check(&engine, "graph_filtered", &ask(100, 10, below(11_000)));
         check(&engine, "exact_filtered", &ask(40, 10, below(500)));
         check(&engine, "exact_filtered", &ask(40, 10, below(5)));
         let exact = SearchRequest {
             exact: true,
-            ..ask(9, 10, Vec::new())
+            ..ask(9, 10, None)
         };
         check(&engine, "exact", &exact);
         drop(still);
@@ -126,13 +122,13 @@ fn one_wrong_query_or_no_time_refuses_all() {
         0,
     );
     wait_for_the_index(&engine);
-    let mut wrong = ask(100, 10, Vec::new());
+    let mut wrong = ask(100, 10, None);
     wrong.vectors[97].pop();
     let error = engine.search("d", &wrong).expect_err("a short vector");
     assert_eq!(error.class(), Class::InvalidArgument);
     let late = SearchRequest {
         timeout: Some(Duration::ZERO),
-        ..ask(100, 10, Vec::new())
+        ..ask(100, 10, None)
     };
     let error = engine.search("d", &late).expect_err("no time");
     assert_eq!(error.class(), Class::DeadlineExceeded);
@@ -146,7 +142,7 @@ fn pieces_are_the_whole_as_of_its_beginning() {
     wait_for_the_index(&engine);
     let request = SearchRequest {
         vectors: (0..25).map(vector).collect(),
-        filters: below(1_500),
+        filter: below(1_500),
         ..SearchRequest::nearest(Vec::new(), 4)
     };
     let whole = engine.search("d", &request).expect("a search");
@@ -205,7 +201,7 @@ fn only_a_walk_with_little_beside_it_is_brief() {
             ..one.clone()
         },
         SearchRequest {
-            filters: below(9),
+            filter: below(9),
             ..one.clone()
         },
         SearchRequest {

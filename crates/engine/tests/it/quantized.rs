@@ -12,10 +12,11 @@ use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int64Array, Record
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use longbow_disk::{Disk, MemoryDisk};
 use longbow_engine::{
-    Comparison, Condition, Engine, FileKind, Folder, GraphOptions, Id, Options, QUANTIZATION_KEY,
-    Quantization, SearchReply, SearchRequest, SyncMode,
+    Engine, FileKind, Filter, Folder, GraphOptions, Id, Options, QUANTIZATION_KEY, Quantization,
+    SearchReply, SearchRequest, SyncMode,
 };
 
+use crate::condition::{Comparison, Condition};
 use crate::damage::files_below;
 use crate::random::mix;
 
@@ -136,13 +137,13 @@ pub fn found(reply: &SearchReply) -> Vec<(Id, u32)> {
 }
 
 /// The share of the nearest that searches by the strategy find. Each answer is whole, and has the bits of the scan.
-fn recall(engine: &Engine, strategy: &str, filters: &[Condition]) -> f64 {
+fn recall(engine: &Engine, strategy: &str, filter: Option<Arc<dyn Filter>>) -> f64 {
     const K: usize = 10;
     let live = engine.dataset("d").expect("it exists").view().live as usize;
     let mut hits = 0;
     for seed in 0..40u64 {
         let request = SearchRequest {
-            filters: filters.to_vec(),
+            filter: filter.clone(),
             ..SearchRequest::nearest(vector((1 << 40) | seed), K)
         };
         let all = SearchRequest {
@@ -169,7 +170,7 @@ fn recall(engine: &Engine, strategy: &str, filters: &[Condition]) -> f64 {
 }
 
 pub fn check_recall(engine: &Engine, strategy: &str) {
-    let recall = recall(engine, strategy, &[]);
+    let recall = recall(engine, strategy, None);
     assert!(recall >= 0.97, "{strategy}: recall {recall}");
 }
 
@@ -252,12 +253,8 @@ fn a_filter_finds_its_rows_by_the_graph() {
         0,
     );
     wait_for_the_index(&engine);
-    let half = Condition {
-        field: "id".into(),
-        comparison: Comparison::Lt,
-        value: "10050".into(),
-    };
-    let recall = recall(&engine, "graph_filtered", &[half]);
+    let half = Condition::new("id", Comparison::Lt, 10_050).shared();
+    let recall = recall(&engine, "graph_filtered", Some(half));
     assert!(recall >= 0.97, "recall {recall}");
 }
 
@@ -270,7 +267,7 @@ fn few_rows_are_scanned_and_the_graph_begins_with_many() {
         put(&engine, &schema, id..id + 1, 0);
     }
     wait_for_the_index(&engine);
-    assert_eq!(recall(&engine, "graph_and_tail", &[]), 1.0);
+    assert_eq!(recall(&engine, "graph_and_tail", None), 1.0);
     // Without a row in it, the graph is not saved.
     engine.checkpoint().expect("a checkpoint");
     engine.close().expect("closed");
@@ -278,7 +275,7 @@ fn few_rows_are_scanned_and_the_graph_begins_with_many() {
     let engine = open(&disk);
     wait_for_the_index(&engine);
     assert_eq!(engine.rebuilt_graphs(), 0);
-    assert_eq!(recall(&engine, "graph_and_tail", &[]), 1.0);
+    assert_eq!(recall(&engine, "graph_and_tail", None), 1.0);
     put(&engine, &schema, 50..2_000, 0);
     wait_for_the_index(&engine);
     check_recall(&engine, "graph");

@@ -8,10 +8,10 @@ use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int64Array, Record
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use longbow_disk::MemoryDisk;
 use longbow_engine::{
-    Comparison, Condition, Engine, GraphOptions, Options, Quantization, RECALL_TARGET_KEY,
-    SearchReply, SearchRequest,
+    Engine, GraphOptions, Options, Quantization, RECALL_TARGET_KEY, SearchReply, SearchRequest,
 };
 
+use crate::condition::{Comparison, Condition};
 use crate::random::mix;
 
 const DIM: usize = 64;
@@ -195,11 +195,7 @@ fn few_rows_are_scanned_and_filters_keep_the_target() {
     put(&engine, &schema(None), 500..12_000);
     engine.calibrate("d").expect("rows that can be read");
     let filtered = |target| SearchRequest {
-        filters: vec![Condition {
-            field: "id".into(),
-            comparison: Comparison::Ge,
-            value: "1000".into(),
-        }],
+        filter: Some(Condition::new("id", Comparison::Ge, 1_000).shared()),
         ..request(target)
     };
     let found = engine

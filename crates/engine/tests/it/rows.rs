@@ -10,8 +10,9 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use half::f16;
-use longbow_engine::{Comparison, Condition, Id};
+use longbow_engine::Id;
 
+use crate::condition::{Comparison, Condition};
 use crate::random::mix;
 
 /// Elements of a vector.
@@ -259,10 +260,12 @@ impl Test {
             "tag" => format!("t{}", self.value),
             _ => self.value.to_string(),
         };
-        Condition {
-            field: self.field.to_owned(),
-            comparison: self.comparison,
-            value,
+        let condition = Condition::new(self.field, self.comparison, value);
+        // Nothing is remembered of some.
+        if self.value % 4 == 3 {
+            condition.forgotten()
+        } else {
+            condition
         }
     }
 }

@@ -440,6 +440,12 @@ impl Blocks {
         prefetch_all(self.at(node, self.edges), self.stride - self.edges);
     }
 
+    /// Asks for the cache lines of the numbers of a node's neighbours.
+    #[inline(always)]
+    pub(super) fn prefetch_ids(&self, node: u32) {
+        prefetch_all(self.at(node, self.edges), ADD);
+    }
+
     /// Asks for the cache lines of a node's eight-bit code and what belongs to it.
     #[inline(always)]
     pub(super) fn prefetch_vector(&self, node: u32) {

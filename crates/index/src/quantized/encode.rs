@@ -10,6 +10,7 @@ pub(super) struct Encoder {
     space: Space,
     rotation: Rotation,
     centre: Vec<f32>,
+    centre_norm: f32,
     pub(super) kernels: &'static Kernels,
     pub(super) rabitq: &'static Rabitq,
 }
@@ -36,6 +37,7 @@ impl Encoder {
         Encoder {
             space,
             rotation,
+            centre_norm: centre.iter().map(|x| x * x).sum::<f32>().sqrt(),
             centre,
             kernels: Kernels::get(),
             rabitq: Rabitq::get(),
@@ -92,6 +94,11 @@ impl Encoder {
         out.floats
             .extend(code.iter().map(|x| f32::from(*x) * vector.scale));
         self.finish(out);
+    }
+
+    /// Length of the centre.
+    pub(super) fn centre_norm(&self) -> f32 {
+        self.centre_norm
     }
 
     fn turn(&self, out: &mut Encoded) {

@@ -22,9 +22,9 @@ impl Front {
         self.next = 0;
     }
 
-    /// Holds one more from now on.
-    pub(super) fn widen(&mut self) {
-        self.capacity = self.capacity.saturating_add(1);
+    /// Holds so many more from now on.
+    pub(super) fn widen(&mut self, more: usize) {
+        self.capacity = self.capacity.saturating_add(more);
     }
 
     /// The distance that a candidate must be below to be taken.
@@ -173,7 +173,7 @@ mod tests {
                     prop_assert_eq!(front.pop(), expected);
                 }
                 Step::Widen => {
-                    front.widen();
+                    front.widen(1);
                     model.capacity += 1;
                 }
             }
@@ -198,7 +198,7 @@ mod tests {
     fn a_front_of_any_capacity_is_widened() {
         let mut front = Front::default();
         front.clear(usize::MAX);
-        front.widen();
+        front.widen(1);
         assert_eq!(front.push(1.0, 7), Some(0));
         assert_eq!(
             (front.limit(), front.pop()),

@@ -56,7 +56,7 @@ impl QuantizedGraph {
     ) -> Result<(Box<Scratch>, Option<u32>)> {
         let level = &self.levels[height];
         if let Some(guard) = level.begin() {
-            let node = self.write(level, row, &scratch)?;
+            let node = self.write(height, row, &scratch)?;
             level.begin_at(node, &guard);
             return Ok((scratch, Some(node)));
         }
@@ -70,12 +70,13 @@ impl QuantizedGraph {
             if let Some(nearest) = nearest.filter(same) {
                 // Above the lowest level, one of two serves for both.
                 if height == 0 {
-                    let node = self.write(level, row, &scratch)?;
+                    let node = self.write(height, row, &scratch)?;
                     level.blocks.add_twin(nearest, node);
+                    self.places.look_at(nearest);
                 }
                 return Ok((scratch, None));
             }
-            let node = self.write(level, row, &scratch)?;
+            let node = self.write(height, row, &scratch)?;
             let (chosen, apart) = self.choose(level, &scratch.found);
             for (slot, neighbor) in chosen.iter().enumerate() {
                 self.set_edge(level, node, slot, neighbor.node(), &mut scratch.bits);
@@ -133,12 +134,16 @@ impl QuantizedGraph {
     }
 
     /// Writes a node that nobody else can reach yet.
-    fn write(&self, level: &Level, row: u64, scratch: &Scratch) -> Result<u32> {
+    fn write(&self, height: usize, row: u64, scratch: &Scratch) -> Result<u32> {
+        let level = &self.levels[height];
         let node = level.blocks.claim().ok_or(Error::Full {
             limit: u64::from(level.blocks.limit()),
         })?;
         // SAFETY: the node was just claimed, and is not linked anywhere.
         unsafe { level.blocks.write(node, row, scratch.query.vector()) };
+        if height == 0 {
+            self.places.set(row, node);
+        }
         Ok(node)
     }
 

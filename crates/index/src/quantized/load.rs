@@ -95,6 +95,7 @@ impl QuantizedGraph {
         }
         same("length", &(reader.at + 4), &input.len())?;
         same("rows", &rows, &u64::from(graph.ground().blocks.claimed()))?;
+        graph.remember_rows();
         if params.edge_codes {
             graph
                 .levels
@@ -217,6 +218,20 @@ impl QuantizedGraph {
             });
         }
         Ok(())
+    }
+
+    /// Remembers which nodes hold which rows.
+    fn remember_rows(&self) {
+        let blocks = &self.ground().blocks;
+        for node in 0..blocks.claimed() {
+            // SAFETY: all nodes were written.
+            unsafe {
+                self.places.set(blocks.row(node), node);
+                if blocks.twin(node) != NONE {
+                    self.places.look_at(node);
+                }
+            }
+        }
     }
 
     /// Makes the codes of all edges of a level.

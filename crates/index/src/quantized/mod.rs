@@ -13,6 +13,9 @@
 //!   leaves a doubt (`rerank`): distances returned are exact.
 //! - A walk goes in steps that end where memory was asked for, so that one thread can have several under way (`search`).
 //!
+//! A search with a filter goes along the rows that pass (`filtered_walk`), or compares just them by their codes (`scan`):
+//! which node holds a row is known (`places`).
+//!
 //! Edges are chosen as in HNSW by relative neighbourhood, and slots that are left get the nearest of the others (`insert`).
 //! Levels above the lowest, a 32nd of the nodes each, find where to begin (`level`). Nodes of the same code hang on a
 //! chain behind the first.
@@ -29,17 +32,23 @@
 
 pub(crate) mod block;
 mod encode;
+mod filtered;
+mod filtered_walk;
 mod front;
 mod insert;
 mod level;
 mod load;
 mod params;
+mod passing;
+mod places;
 mod removal;
 mod repair;
 mod rerank;
 mod save;
+mod scan;
 mod scratch;
 mod search;
+mod share;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -53,12 +62,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use longbow_kernels::Metric;
 use longbow_kernels::rabitq::DIM_STEP;
 
+pub use filtered::Filtered;
 pub use params::QuantizedParams;
 pub use removal::Progress;
 
 use encode::Encoder;
 use level::{LEVELS, Level};
 use parking_lot::{Mutex, RwLock};
+use places::Places;
 use removal::Removal;
 use scratch::Scratch;
 use search::Asked;
@@ -82,6 +93,8 @@ pub struct QuantizedGraph {
     encoder: OnceLock<Encoder>,
     /// The lowest first.
     levels: Vec<Level>,
+    /// Of the lowest.
+    places: Places,
     pool: Pool<Scratch>,
     /// Those in the graph whose insert has ended.
     rows: AtomicU64,
@@ -118,6 +131,7 @@ impl QuantizedGraph {
             levels: (0..LEVELS)
                 .map(|_| Level::new(dim, params.edge_codes))
                 .collect(),
+            places: Places::new(),
             pool: Pool::new(),
             rows: AtomicU64::new(0),
             still: RwLock::new(()),
@@ -197,7 +211,7 @@ impl QuantizedGraph {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let levels: usize = self.levels.iter().map(Level::bytes).sum();
-        size_of::<Self>() + levels + self.pool.bytes()
+        size_of::<Self>() + levels + self.places.bytes() + self.pool.bytes()
     }
 
     /// Those of [`QuantizedGraph::memory_bytes`] that the next inserts take before others.

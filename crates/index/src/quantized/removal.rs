@@ -143,6 +143,8 @@ impl QuantizedGraph {
             }
             Stage::Around(height, from) => {
                 let Some(leaving) = removal.levels.get(height) else {
+                    // Rows lead to nodes as edges do.
+                    self.forget(removal.levels.first());
                     self.visits.turn();
                     removal.stage = Stage::Visited;
                     return Progress::Waiting;
@@ -169,6 +171,16 @@ impl QuantizedGraph {
                 Progress::Ended
             }
         }
+    }
+}
+
+impl QuantizedGraph {
+    /// Forgets which nodes hold the rows that leave.
+    fn forget(&self, ground: Option<&Leaving>) {
+        let nodes = ground.map_or(&[][..], |ground| &ground.nodes);
+        // SAFETY: listed nodes were written, and their places are not given to others yet.
+        let row = |node: &u32| (unsafe { self.ground().blocks.row(*node) }, *node);
+        self.places.forget(nodes.iter().map(row));
     }
 }
 

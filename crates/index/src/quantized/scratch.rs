@@ -1,3 +1,6 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use longbow_kernels::rabitq::Lut;
 
 use super::encode::Encoded;
@@ -18,6 +21,10 @@ pub(super) struct Scratch {
     pub(super) found: Vec<Candidate>,
     /// Neighbours to be compared.
     pub(super) fresh: Vec<Candidate>,
+    /// Of a search with a filter: neighbours that do not pass, behind which it looks next.
+    pub(super) behind: Vec<Candidate>,
+    /// Of the same: nodes that do not pass, by about their distance.
+    pub(super) around: BinaryHeap<Reverse<Candidate>>,
     /// Far neighbours to which a new node should lead.
     pub(super) handed: Vec<u32>,
     /// Signs of an edge.
@@ -33,6 +40,8 @@ impl Room for Scratch {
             + self.front.bytes()
             + self.found.capacity() * size_of::<Candidate>()
             + self.fresh.capacity() * size_of::<Candidate>()
+            + self.behind.capacity() * size_of::<Candidate>()
+            + self.around.capacity() * size_of::<Candidate>()
             + self.handed.capacity() * size_of::<u32>()
             + self.bits.capacity() * size_of::<u16>()
     }

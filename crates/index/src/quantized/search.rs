@@ -11,7 +11,7 @@ use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
 
 /// Visible nodes of one chain of twins that a search looks at, or as many as it was asked for.
-const TWINS: usize = 256;
+pub(super) const TWINS: usize = 256;
 /// Searches of a batch that one thread has under way: while it takes a step of one, memory comes for the others.
 const UNDER_WAY: usize = 6;
 
@@ -36,7 +36,7 @@ impl Admit for Visible<'_> {
             if (self.visible)(level.blocks.row(node.node())) {
                 found.push(node);
             } else {
-                front.widen();
+                front.widen(1);
             }
             let mut twin = level.blocks.twin(node.node());
             let mut left = self.most;
@@ -60,11 +60,31 @@ pub(super) struct Asked<'a> {
     pub(super) originals: &'a dyn VectorSource,
 }
 
+/// A walk in steps, each of which ends when memory was asked for that the next one reads.
+pub(super) trait Steps {
+    /// Takes a step; false if the walk has ended. What it found is then in `scratch.found`.
+    fn step(&mut self) -> bool;
+
+    fn scratch(&mut self) -> &mut Scratch;
+}
+
+impl Steps for Walk<'_, Visible<'_>> {
+    #[inline(always)]
+    fn step(&mut self) -> bool {
+        Walk::step(self)
+    }
+
+    #[inline(always)]
+    fn scratch(&mut self) -> &mut Scratch {
+        &mut self.scratch
+    }
+}
+
 /// A search of a batch.
-struct Search<'a> {
+struct Search<W> {
     /// The query's place in the batch.
     place: usize,
-    walk: Walk<'a, Visible<'a>>,
+    walk: W,
     /// Whether the walk has ended, and the vectors of what it found were asked for.
     ended: bool,
 }
@@ -102,15 +122,32 @@ impl QuantizedGraph {
     ) -> Vec<Vec<Neighbor>> {
         let _visit = self.enter();
         let mut answers = vec![Vec::new(); queries.len()];
-        let mut waiting = queries.iter().enumerate().filter_map(|(place, query)| {
-            let walk = self.begin(query, asked)?;
+        self.in_turns(
+            (queries.len(), asked.k, asked.originals),
+            |place| self.begin(&queries[place], asked),
+            |place, walk| {
+                answers[place] = self.end(&queries[place], asked, walk, &mut stats[place]);
+            },
+        );
+        answers
+    }
+
+    /// Takes steps of several walks in turn until all of so many have ended.
+    pub(super) fn in_turns<W: Steps>(
+        &self,
+        (queries, k, originals): (usize, usize, &dyn VectorSource),
+        begin: impl Fn(usize) -> Option<W>,
+        mut end: impl FnMut(usize, W),
+    ) {
+        let mut waiting = (0..queries).filter_map(|place| {
+            let walk = begin(place)?;
             Some(Search {
                 place,
                 walk,
                 ended: false,
             })
         });
-        let mut under_way: Vec<Search<'_>> = waiting.by_ref().take(UNDER_WAY).collect();
+        let mut under_way: Vec<Search<W>> = waiting.by_ref().take(UNDER_WAY).collect();
         while !under_way.is_empty() {
             let mut turn = 0;
             while let Some(search) = under_way.get_mut(turn) {
@@ -119,7 +156,7 @@ impl QuantizedGraph {
                     continue;
                 }
                 if !std::mem::replace(&mut search.ended, true) {
-                    self.ask_originals(asked.k, asked.originals, &mut search.walk.scratch);
+                    self.ask_originals(k, originals, search.walk.scratch());
                     continue;
                 }
                 let ended = match waiting.next() {
@@ -129,27 +166,17 @@ impl QuantizedGraph {
                         under_way.swap_remove(turn)
                     }
                 };
-                let place = ended.place;
-                answers[place] = self.end(&queries[place], asked, ended.walk, &mut stats[place]);
+                end(ended.place, ended.walk);
             }
         }
-        answers
     }
 
     /// Begins a search; `None` if nothing can be found.
     fn begin<'a>(&'a self, query: &Query, asked: Asked<'a>) -> Option<Walk<'a, Visible<'a>>> {
-        assert_eq!(
-            query.space(),
-            self.space,
-            "the space of the query is that of the index"
-        );
-        // Without rows the origin of the codes may not be chosen yet, and must not be by a search.
-        if asked.k == 0 || self.ground().entry().is_none() {
+        if asked.k == 0 {
             return None;
         }
-        let mut scratch = self.pool.take();
-        scratch.stats = SearchStats::default();
-        self.encoder().query(query.floats(), &mut scratch.query);
+        let mut scratch = self.prepare_query(query)?;
         self.fill_lut(&mut scratch);
         let visible = Visible {
             visible: asked.visible,
@@ -162,6 +189,24 @@ impl QuantizedGraph {
                 None
             }
         }
+    }
+
+    /// Room with a query in it; `None` if the graph has no nodes.
+    ///
+    /// # Panics
+    /// If the query was prepared for another space.
+    pub(super) fn prepare_query(&self, query: &Query) -> Option<Box<Scratch>> {
+        assert_eq!(
+            query.space(),
+            self.space,
+            "the space of the query is that of the index"
+        );
+        // Without rows the origin of the codes may not be chosen yet, and must not be by a search.
+        self.ground().entry()?;
+        let mut scratch = self.pool.take();
+        scratch.stats = SearchStats::default();
+        self.encoder().query(query.floats(), &mut scratch.query);
+        Some(scratch)
     }
 
     /// Fills the table by which neighbours are estimated, if they are.

@@ -12,17 +12,17 @@ use super::scratch::Scratch;
 use crate::candidate::Candidate;
 
 /// Places in the front up to which a candidate's edges are asked for as soon as it is found.
-const NEAR: usize = 1;
+pub(super) const NEAR: usize = 1;
 /// Neighbours that are compared before the limit is looked at again, where a code is short.
-const BATCH: usize = 8;
+pub(super) const BATCH: usize = 8;
 /// The same where a code is long, so that comparing in vain costs more.
-const FEWER: usize = 4;
+pub(super) const FEWER: usize = 4;
 /// Bytes up to which a code is short.
-const SHORT: usize = 512;
+pub(super) const SHORT: usize = 512;
 /// The same on the levels above the lowest, where one node is looked for.
-const FEW: usize = 3;
+pub(super) const FEW: usize = 3;
 /// Part of an estimate's standard error by which it is lowered, so that few are passed over that are near enough.
-const SLACK: f32 = 0.25;
+pub(super) const SLACK: f32 = 0.25;
 
 /// What a walk does with a node of its lowest level that was near enough when it was met.
 pub(super) trait Admit {
@@ -53,7 +53,7 @@ impl Admit for Staying {
     ) {
         // SAFETY: the caller vouches for the node.
         if unsafe { level.blocks.is_leaving(node.node()) } {
-            front.widen();
+            front.widen(1);
         } else {
             found.push(node);
         }

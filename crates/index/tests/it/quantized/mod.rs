@@ -5,6 +5,7 @@ mod concurrent;
 mod damage;
 mod equals;
 mod exact;
+mod filtered;
 mod hard;
 mod removal;
 mod visible;

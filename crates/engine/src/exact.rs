@@ -1,0 +1,130 @@
+//! The exact part of a search: rows compared one by one.
+
+use longbow_index::{Neighbor, Query, TopK, flat};
+use longbow_kernels::prefetch_all;
+
+use crate::error::Result;
+use crate::originals::Originals;
+use crate::row_set::RowSet;
+use crate::search::{Found, Searcher};
+use crate::vectors::Vectors;
+
+/// Rows whose vectors are asked for before the first of them is compared.
+const AHEAD: usize = 16;
+/// Rows that are compared before the time limit is looked at.
+const PIECE: usize = 4_096;
+
+impl Searcher<'_> {
+    /// Scans the rows from `from` on.
+    pub fn scan(&self, query: &Query, from: u64, found: &mut Found) -> Result<()> {
+        let mut top = TopK::new(self.k);
+        match &self.rows.matching {
+            None => self.scan_all(query, from, &mut top, found)?,
+            Some(rows) if self.column.native && rows.len() < self.view.next_row / 4 => {
+                self.scan_each(rows, query, from, &mut top, found)?;
+            }
+            Some(rows) => self.scan_some(rows, query, from, &mut top, found)?,
+        }
+        found.neighbors = top.into_sorted();
+        Ok(())
+    }
+
+    fn scan_all(&self, query: &Query, from: u64, top: &mut TopK, found: &mut Found) -> Result<()> {
+        for part in self.view.parts(from) {
+            self.check_deadline()?;
+            let Some(vectors) = Vectors::of(part.batch, self.column)? else {
+                continue;
+            };
+            for run in &part.runs {
+                let visible = |row: u64| {
+                    self.is_wanted(row)
+                        && (vectors.is_dense()
+                            || vectors
+                                .row(run.start + (row - run.first_row) as usize)
+                                .is_some())
+                };
+                let bytes = vectors.rows(run.start, run.len);
+                let stats = &mut found.stats;
+                flat::scan(query, run.first_row, bytes, &visible, top, stats);
+                found.rows_scanned += run.len as u64;
+            }
+        }
+        Ok(())
+    }
+
+    /// Scans those of `rows` that the view shows, batch by batch.
+    fn scan_some(
+        &self,
+        rows: &RowSet,
+        query: &Query,
+        from: u64,
+        top: &mut TopK,
+        found: &mut Found,
+    ) -> Result<()> {
+        let mut rows = rows.iter_from(from).peekable();
+        for part in self.view.parts(from) {
+            self.check_deadline()?;
+            let vectors = Vectors::of(part.batch, self.column)?;
+            for run in &part.runs {
+                let end = run.first_row + run.len as u64;
+                while let Some(row) = rows.next_if(|row| *row < end) {
+                    let at = row.checked_sub(run.first_row);
+                    let (Some(at), true) = (at, self.is_wanted(row)) else {
+                        continue;
+                    };
+                    let at = run.start + at as usize;
+                    if let Some(vector) = vectors.as_ref().and_then(|all| all.row(at)) {
+                        self.compare(query, (row, vector), top, found);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Scans those of `rows` that the view shows, which are few of all: each is looked up, and nothing is read between them.
+    fn scan_each(
+        &self,
+        rows: &RowSet,
+        query: &Query,
+        from: u64,
+        top: &mut TopK,
+        found: &mut Found,
+    ) -> Result<()> {
+        let originals = Originals::new(self.view, self.column);
+        let visible = rows.iter_from(from).filter(|row| self.is_wanted(*row));
+        let mut asked = visible.filter_map(|row| {
+            let vector = originals.of(row)?;
+            prefetch_all(vector.as_ptr(), vector.len());
+            Some((row, vector))
+        });
+        let mut ahead = Vec::with_capacity(AHEAD);
+        loop {
+            ahead.extend(asked.by_ref().take(AHEAD));
+            if ahead.is_empty() {
+                break;
+            }
+            if found.rows_scanned % PIECE as u64 == 0 {
+                self.check_deadline()?;
+            }
+            for row in ahead.drain(..) {
+                self.compare(query, row, top, found);
+            }
+        }
+        drop(asked);
+        originals.check()
+    }
+
+    fn compare(
+        &self,
+        query: &Query,
+        (row, vector): (u64, &[u8]),
+        top: &mut TopK,
+        found: &mut Found,
+    ) {
+        let distance = query.distance(vector);
+        top.push(Neighbor { row, distance });
+        found.stats.distance_computations += 1;
+        found.rows_scanned += 1;
+    }
+}

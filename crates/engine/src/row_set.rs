@@ -1,0 +1,153 @@
+//! A set of rows.
+//!
+//! Useful for: asking in the middle of a search whether a row passes a filter (one cache line), and adding the rows of
+//! new batches 64 at a time, while readers hold what was there before. Not useful for: storage, or few rows of many (a bit a
+//! row of every 65,536 that holds one).
+
+use std::sync::Arc;
+
+use arrow_buffer::BooleanBuffer;
+
+const CHUNK_BITS: u32 = 16;
+const CHUNK_ROWS: u64 = 1 << CHUNK_BITS;
+const CHUNK_WORDS: usize = 1 << (CHUNK_BITS - 6);
+
+type Chunk = [u64; CHUNK_WORDS];
+
+/// A set of rows. Clones share what neither adds to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RowSet {
+    /// Of 65,536 rows each; none where there is no row.
+    chunks: Vec<Option<Arc<Chunk>>>,
+    len: u64,
+}
+
+impl RowSet {
+    /// How many rows.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether `row` is one.
+    #[inline(always)]
+    pub fn contains(&self, row: u64) -> bool {
+        match self.chunks.get((row >> CHUNK_BITS) as usize) {
+            Some(Some(words)) => words[(row >> 6) as usize % CHUNK_WORDS] >> (row % 64) & 1 == 1,
+            _ => false,
+        }
+    }
+
+    /// Adds, of consecutive rows from `first` on, those whose bit is set. None of them is in the set.
+    pub fn insert_bits(&mut self, first: u64, bits: &BooleanBuffer) {
+        self.len += bits.count_set_bits() as u64;
+        let mut at = 0;
+        while at < bits.len() {
+            let row = first + at as u64;
+            let room = (CHUNK_ROWS - row % CHUNK_ROWS) as usize;
+            let some = bits.slice(at, room.min(bits.len() - at));
+            at += some.len();
+            if some.count_set_bits() > 0 {
+                let words = self.chunk(row);
+                insert_words((row % CHUNK_ROWS) as usize, &some, words);
+            }
+        }
+    }
+
+    /// The rows from `from` on, ascending.
+    pub fn iter_from(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
+        let chunks = self.chunks.iter().enumerate();
+        let chunks = chunks.skip((from >> CHUNK_BITS) as usize);
+        let words = chunks.flat_map(|(chunk, words)| {
+            let words = words.iter().flat_map(|words| words.iter().enumerate());
+            words.map(move |(at, word)| ((chunk as u64) << CHUNK_BITS | (at as u64) << 6, *word))
+        });
+        let words = words.filter(move |(first, word)| *word != 0 && first + 63 >= from);
+        let rows = words.flat_map(|(first, word)| Bits(word).map(move |bit| first + bit));
+        rows.skip_while(move |row| *row < from)
+    }
+
+    /// Memory held, in bytes; what clones share counts for each.
+    pub fn memory_bytes(&self) -> usize {
+        let full = self.chunks.iter().flatten().count();
+        full * size_of::<Chunk>() + self.chunks.len() * size_of::<Option<Arc<Chunk>>>()
+    }
+
+    fn chunk(&mut self, row: u64) -> &mut Chunk {
+        let at = (row >> CHUNK_BITS) as usize;
+        if self.chunks.len() <= at {
+            self.chunks.resize(at + 1, None);
+        }
+        Arc::make_mut(self.chunks[at].get_or_insert_with(|| Arc::new([0; CHUNK_WORDS])))
+    }
+}
+
+/// Sets the bits of rows from `first` of a chunk on, which end in it.
+fn insert_words(first: usize, bits: &BooleanBuffer, words: &mut Chunk) {
+    let (mut at, shift) = (first / 64, first % 64);
+    let chunks = bits.bit_chunks();
+    let last = std::iter::once(chunks.remainder_bits());
+    for word in chunks.iter().chain(last) {
+        if word != 0 {
+            words[at] |= word << shift;
+            if shift > 0 && word >> (64 - shift) != 0 {
+                words[at + 1] |= word >> (64 - shift);
+            }
+        }
+        at += 1;
+    }
+}
+
+/// The places of a word's set bits, ascending.
+struct Bits(u64);
+
+impl Iterator for Bits {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        let bit = self.0.trailing_zeros();
+        self.0 &= self.0.wrapping_sub(1);
+        (bit < 64).then_some(u64::from(bit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Runs of rows, each after a gap.
+    fn runs() -> impl Strategy<Value = Vec<(u64, Vec<bool>)>> {
+        let bits = prop_oneof![
+            proptest::collection::vec(any::<bool>(), 0..300),
+            (any::<bool>(), 60_000usize..70_000).prop_map(|(bit, len)| vec![bit; len]),
+        ];
+        proptest::collection::vec((0u64..80_000, bits), 1..6)
+    }
+
+    proptest! {
+        #[test]
+        fn it_holds_what_a_plain_set_holds(runs in runs(), from in 0u64..300_000) {
+            let (mut set, mut plain) = (RowSet::default(), BTreeSet::new());
+            let mut row = 0;
+            for (gap, bits) in runs {
+                row += gap;
+                let before = set.clone();
+                set.insert_bits(row, &BooleanBuffer::from(bits.clone()));
+                prop_assert_eq!(before.len(), plain.len() as u64);
+                prop_assert!(before.iter_from(0).eq(plain.iter().copied()));
+                let set_bits = bits.iter().enumerate().filter(|(_, bit)| **bit);
+                plain.extend(set_bits.map(|(at, _)| row + at as u64));
+                row += bits.len() as u64;
+            }
+            prop_assert_eq!(set.len(), plain.len() as u64);
+            prop_assert!(set.iter_from(from).eq(plain.range(from..).copied()));
+            for row in [from, from + 1, row, row.saturating_sub(1)] {
+                prop_assert_eq!(set.contains(row), plain.contains(&row));
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Searches of the rows that pass a filter.
+
+use super::QuantizedGraph;
+use super::block::NONE;
+use super::filtered_walk::FilteredWalk;
+use super::front::Front;
+use super::level::{LEVELS, Level};
+use super::passing::Passing;
+use super::scratch::Scratch;
+use super::search::{Steps, TWINS};
+use super::walk::{Admit, Walk};
+use crate::candidate::Candidate;
+use crate::checkpoint::VectorSource;
+use crate::space::Query;
+use crate::stats::SearchStats;
+use crate::top_k::Neighbor;
+
+/// What is asked of the rows that pass a filter.
+#[derive(Clone, Copy)]
+pub struct Filtered<'a> {
+    /// Neighbours asked for.
+    pub k: usize,
+    /// Rows that the walk holds; below `k` it counts as `k`.
+    pub ef: usize,
+    /// Whether a row passes. A walk asks it of many rows, so it should take no more than a look into a bitmap.
+    pub passes: &'a (dyn Fn(u64) -> bool + Sync),
+    /// Some of the rows that pass, at random: where the walk begins besides near the query, so that it finds those that
+    /// pass though none does around the query. A few dozen suffice; those that are not in the graph do not count.
+    pub entries: &'a [u64],
+}
+
+/// Takes nodes of the level above the lowest: the nearest is where the walk begins.
+struct Above;
+
+impl Admit for Above {
+    #[inline(always)]
+    unsafe fn admit(&self, _: &Level, _: &mut Front, found: &mut Vec<Candidate>, node: Candidate) {
+        found.push(node);
+    }
+}
+
+/// A walk first through the levels above, then through the lowest.
+enum Phase<'a> {
+    Above(Walk<'a, Above>),
+    Below(FilteredWalk<'a>),
+    /// Between the two.
+    Between(Box<Scratch>),
+}
+
+/// A search of a batch.
+struct FilteredSearch<'a> {
+    passing: Passing<'a>,
+    ef: usize,
+    entries: &'a [u32],
+    phase: Phase<'a>,
+}
+
+impl Steps for FilteredSearch<'_> {
+    #[inline(always)]
+    fn step(&mut self) -> bool {
+        match &mut self.phase {
+            Phase::Below(walk) => walk.step(),
+            Phase::Above(walk) => {
+                if !walk.step() {
+                    self.go_down();
+                }
+                true
+            }
+            Phase::Between(_) => false,
+        }
+    }
+
+    #[inline(always)]
+    fn scratch(&mut self) -> &mut Scratch {
+        match &mut self.phase {
+            Phase::Above(walk) => &mut walk.scratch,
+            Phase::Below(walk) => &mut walk.scratch,
+            Phase::Between(scratch) => scratch,
+        }
+    }
+}
+
+impl FilteredSearch<'_> {
+    /// Begins on the lowest level, below the nearest node of the level above.
+    fn go_down(&mut self) {
+        let graph = self.passing.graph;
+        let found = &self.scratch().found;
+        let blocks = &graph.levels[1].blocks;
+        // SAFETY: walks find nodes that were written, and those stand for nodes of the level below that were.
+        unsafe {
+            let staying = found
+                .iter()
+                .filter(|found| !blocks.is_leaving(found.node()));
+            let nearest = staying.min().or_else(|| found.iter().min()).copied();
+            let nearest =
+                nearest.map(|c| Candidate::new(c.distance(), blocks.row(c.node()) as u32));
+            self.begin_below(nearest);
+        }
+    }
+
+    /// # Safety
+    /// `start` was written, and the write happened before; so were the entries.
+    unsafe fn begin_below(&mut self, start: Option<Candidate>) {
+        let graph = self.passing.graph;
+        let between = Phase::Between(Box::default());
+        let scratch = match std::mem::replace(&mut self.phase, between) {
+            Phase::Above(walk) => walk.scratch,
+            Phase::Below(walk) => walk.scratch,
+            Phase::Between(scratch) => scratch,
+        };
+        let start = start.or_else(|| {
+            let entry = graph.ground().entry()?;
+            // SAFETY: an entry was written before it became one.
+            let vector = unsafe { graph.ground().blocks.vector(entry) };
+            // SAFETY: as above.
+            let distance = unsafe { graph.encoder().distance(&scratch.query, vector) };
+            Some(Candidate::new(distance, entry))
+        });
+        self.phase = match start {
+            // SAFETY: the caller vouches for all these nodes.
+            Some(start) => unsafe {
+                Phase::Below(FilteredWalk::new(
+                    self.passing,
+                    self.ef,
+                    (start, self.entries),
+                    scratch,
+                ))
+            },
+            None => Phase::Between(scratch),
+        };
+    }
+}
+
+impl QuantizedGraph {
+    /// The `k` nearest of the rows that pass, nearest first, by exact distances, as far as a walk along those that pass
+    /// finds them. Of few rows, [`QuantizedGraph::scan_rows`] finds the nearest in less time, and for sure:
+    /// [`crate::FilterCost`] tells.
+    ///
+    /// The answer is shorter than `k` if the walk finds no more: then a scan tells whether there are more.
+    ///
+    /// # Panics
+    /// If the query was prepared for another space.
+    #[must_use]
+    pub fn search_filtered(
+        &self,
+        query: &Query,
+        filtered: Filtered<'_>,
+        originals: &dyn VectorSource,
+        stats: &mut SearchStats,
+    ) -> Vec<Neighbor> {
+        let _visit = self.enter();
+        let entries = self.entries(filtered.entries);
+        let Some(mut search) = self.begin_filtered(query, filtered, &entries) else {
+            return Vec::new();
+        };
+        while search.step() {}
+        self.ask_originals(filtered.k, originals, search.scratch());
+        self.end_filtered(query, filtered.k, originals, search, stats)
+    }
+
+    /// As [`QuantizedGraph::search_filtered`] for each of many queries, in less time than one by one. `stats` are those of
+    /// each.
+    ///
+    /// # Panics
+    /// If a query was prepared for another space, or there are fewer `stats` than queries.
+    #[must_use]
+    pub fn search_filtered_each(
+        &self,
+        queries: &[Query],
+        filtered: Filtered<'_>,
+        originals: &dyn VectorSource,
+        stats: &mut [SearchStats],
+    ) -> Vec<Vec<Neighbor>> {
+        let _visit = self.enter();
+        let entries = self.entries(filtered.entries);
+        let mut answers = vec![Vec::new(); queries.len()];
+        self.in_turns(
+            (queries.len(), filtered.k, originals),
+            |place| self.begin_filtered(&queries[place], filtered, &entries),
+            |place, search| {
+                let (query, stats) = (&queries[place], &mut stats[place]);
+                answers[place] = self.end_filtered(query, filtered.k, originals, search, stats);
+            },
+        );
+        answers
+    }
+
+    /// The nodes of some rows from which edges lead on.
+    fn entries(&self, rows: &[u64]) -> Vec<u32> {
+        let mut nodes = Vec::with_capacity(rows.len());
+        self.places
+            .find(rows.iter().copied(), |_, node| nodes.extend(node));
+        let blocks = &self.ground().blocks;
+        // A node that hangs on a chain of twins leads nowhere, and is found by the first of them.
+        nodes.retain(|node| {
+            // SAFETY: nodes that were remembered were written.
+            let ids = unsafe { blocks.ids(*node) };
+            ids.iter()
+                .any(|id| id.load(std::sync::atomic::Ordering::Relaxed) != NONE)
+        });
+        nodes
+    }
+
+    /// Begins a search; `None` if nothing can be found.
+    fn begin_filtered<'a>(
+        &'a self,
+        query: &Query,
+        filtered: Filtered<'a>,
+        entries: &'a [u32],
+    ) -> Option<FilteredSearch<'a>> {
+        if filtered.k == 0 {
+            return None;
+        }
+        let mut scratch = self.prepare_query(query)?;
+        self.fill_lut(&mut scratch);
+        let passing = Passing {
+            graph: self,
+            row: filtered.passes,
+            twins: filtered.k.max(TWINS),
+        };
+        let (phase, is_low) = match Walk::new(self, (1, LEVELS - 1), 1, Above, scratch) {
+            Ok(walk) => (Phase::Above(walk), false),
+            Err(scratch) => (Phase::Between(scratch), true),
+        };
+        let mut search = FilteredSearch {
+            passing,
+            ef: filtered.ef.max(filtered.k),
+            entries,
+            phase,
+        };
+        if is_low {
+            // SAFETY: nodes that were remembered were written.
+            unsafe { search.begin_below(None) };
+        }
+        Some(search)
+    }
+
+    /// Ends a search whose walk has ended.
+    fn end_filtered(
+        &self,
+        query: &Query,
+        k: usize,
+        originals: &dyn VectorSource,
+        search: FilteredSearch<'_>,
+        stats: &mut SearchStats,
+    ) -> Vec<Neighbor> {
+        let mut scratch = match search.phase {
+            Phase::Above(walk) => walk.scratch,
+            Phase::Below(walk) => walk.scratch,
+            Phase::Between(scratch) => scratch,
+        };
+        let found = self.rerank(query, k, originals, &mut scratch);
+        *stats += scratch.stats;
+        self.pool.give(scratch);
+        found
+    }
+}

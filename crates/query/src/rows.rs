@@ -1,0 +1,160 @@
+//! Rows as JSON objects.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_json::ReaderBuilder;
+use arrow_json::reader::infer_json_schema_from_iterator;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use serde_json::Value;
+
+use crate::refusal::{Result, invalid};
+
+/// How rows are read that a dataset does not say.
+#[derive(Debug, Clone, Default)]
+pub struct RowsAs {
+    /// Columns, beside `vector`, whose lists of numbers are vectors.
+    pub vectors: Vec<String>,
+    /// The metric of a dataset that the rows create.
+    pub metric: Option<String>,
+}
+
+/// Reads rows: a JSON array of objects, or objects one after the other. A column that the dataset has is of its type there;
+/// of a new one the type is taken from the values: integers, floats, strings, booleans, lists and objects of those, and for
+/// `vector` a vector of float32 of the first row's length.
+///
+/// # Errors
+/// InvalidArgument for what is no such JSON, and for a value that is not of its column's type.
+pub fn read(bytes: &[u8], known: Option<&SchemaRef>, how: &RowsAs) -> Result<RecordBatch> {
+    let rows = objects(bytes)?;
+    let wrong = |error: ArrowError| {
+        let text = format!("the rows cannot be read: {error}; give each column values of one type");
+        invalid("bad_rows", &text)
+    };
+    let inferred = infer_json_schema_from_iterator(rows.iter().map(Ok)).map_err(wrong)?;
+    let field = |field: &FieldRef| -> FieldRef {
+        let name = field.name();
+        if let Some(known) = known.and_then(|known| known.field_with_name(name).ok()) {
+            return Arc::new(known.clone());
+        }
+        let is_vector = name == "vector" || how.vectors.contains(name);
+        match rows.iter().find_map(|row| row.get(name)?.as_array()) {
+            Some(first) if is_vector => vector_field(name, first.len()),
+            _ => Arc::clone(field),
+        }
+    };
+    let fields: Vec<FieldRef> = inferred.fields().iter().map(field).collect();
+    let metadata = match (known, &how.metric) {
+        (Some(known), _) => known.metadata().clone(),
+        (None, Some(metric)) => {
+            HashMap::from([(longbow_engine::METRIC_KEY.to_owned(), metric.clone())])
+        }
+        (None, None) => HashMap::new(),
+    };
+    let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+    let reader = ReaderBuilder::new(schema).with_batch_size(rows.len().max(1));
+    let mut decoder = reader.build_decoder().map_err(wrong)?;
+    decoder.serialize(&rows).map_err(wrong)?;
+    let batch = decoder.flush().map_err(wrong)?;
+    batch.ok_or_else(|| invalid("bad_rows", "there are no rows; send at least one"))
+}
+
+fn vector_field(name: &str, dim: usize) -> FieldRef {
+    let item = Arc::new(Field::new("item", DataType::Float32, true));
+    let dim = i32::try_from(dim).unwrap_or(i32::MAX);
+    Arc::new(Field::new(name, DataType::FixedSizeList(item, dim), true))
+}
+
+fn objects(bytes: &[u8]) -> Result<Vec<Value>> {
+    let mut rows = Vec::new();
+    for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>() {
+        match value {
+            Ok(Value::Array(more)) => rows.extend(more),
+            Ok(one) => rows.push(one),
+            Err(error) => {
+                let text = format!("the rows are not JSON: {error}; send an array of objects");
+                return Err(invalid("bad_json", &text));
+            }
+        }
+    }
+    match rows.iter().find(|row| !row.is_object()) {
+        Some(other) => {
+            let shown: String = other.to_string().chars().take(80).collect();
+            let text = format!("a row is {shown}; expected an object of columns and values");
+            Err(invalid("bad_rows", &text))
+        }
+        None if rows.is_empty() => Err(invalid("bad_rows", "there are no rows; send at least one")),
+        None => Ok(rows),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(rows: &str, expected: &[(&str, &str)]) -> RecordBatch {
+        let batch = read(rows.as_bytes(), None, &RowsAs::default()).expect("good rows");
+        let schema = batch.schema();
+        let fields = schema.fields().iter();
+        let mut got: Vec<(&str, String)> = fields
+            .map(|field| (field.name().as_str(), field.data_type().to_string()))
+            .collect();
+        got.sort();
+        let got: Vec<(&str, &str)> = got
+            .iter()
+            .map(|(name, kind)| (*name, kind.as_str()))
+            .collect();
+        assert_eq!(got, expected, "{rows}");
+        batch
+    }
+
+    #[test]
+    fn types_are_those_of_the_dataset_or_of_the_values() {
+        let rows = r#"[{"id": 1, "vector": [1, 2.5], "word": "a"}, {"id": 2, "vector": [0, 1]}]"#;
+        let vector = "FixedSizeList(2 x Float32)";
+        let expected = [("id", "Int64"), ("vector", vector), ("word", "Utf8")];
+        assert_eq!(check(rows, &expected).num_rows(), 2);
+        let lines = "{\"id\": \"x\", \"vector\": [1, 2]}\n{\"id\": \"y\", \"vector\": [3, 4]}\n";
+        let batch = check(lines, &[("id", "Utf8"), ("vector", vector)]);
+        let known = Schema::new(vec![
+            Field::new("id", DataType::Utf8, true),
+            Field::new("n", DataType::Int8, true),
+        ]);
+        let known = Some(Arc::new(known));
+        let batch_of = |rows: &str| read(rows.as_bytes(), known.as_ref(), &RowsAs::default());
+        let typed = batch_of(r#"{"id": "z", "n": 5}"#).expect("good rows");
+        let kind = |batch: &RecordBatch, name: &str| {
+            batch
+                .column_by_name(name)
+                .expect("a column")
+                .data_type()
+                .clone()
+        };
+        assert_eq!(kind(&typed, "n"), DataType::Int8);
+        assert_eq!(kind(&batch, "id"), DataType::Utf8);
+        assert_eq!(
+            batch_of(r#"{"id": "z", "n": 500}"#)
+                .expect_err("too large")
+                .code,
+            "bad_rows"
+        );
+    }
+
+    #[test]
+    fn what_is_no_row_is_refused() {
+        for (rows, code) in [
+            ("", "bad_rows"),
+            ("[]", "bad_rows"),
+            ("[1]", "bad_rows"),
+            ("[{\"id\": 1}", "bad_json"),
+            (
+                r#"[{"id": 1, "vector": [1, 2]}, {"id": 2, "vector": [1]}]"#,
+                "bad_rows",
+            ),
+        ] {
+            let refused = read(rows.as_bytes(), None, &RowsAs::default()).expect_err(rows);
+            assert_eq!(refused.code, code, "{rows}: {refused}");
+        }
+    }
+}

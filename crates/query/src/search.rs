@@ -1,0 +1,280 @@
+//! Searches, as clients write them.
+
+use std::time::Duration;
+
+use longbow_engine::{Beside, Cursor, Examples, Fusion, Grouping, Id, SearchRequest, Shape};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::filter::Conditions;
+use crate::json;
+use crate::number::{count, not_negative};
+use crate::refusal::{Result, invalid, unimplemented};
+
+/// The keys of a search object.
+pub(crate) const SEARCH_KEYS: &[&str] = &[
+    "dataset",
+    "vector",
+    "vectors",
+    "ids",
+    "negative_ids",
+    "beside",
+    "column",
+    "k",
+    "offset",
+    "cursor",
+    "group_by",
+    "group_size",
+    "mmr",
+    "filters",
+    "where",
+    "text_query",
+    "text_columns",
+    "alpha",
+    "fusion",
+    "ef",
+    "nprobe",
+    "recall_target",
+    "exact",
+    "max_distance",
+    "columns",
+    "include_vectors",
+    "vector_format",
+    "graph_alpha",
+    "local_only",
+    "consistency",
+    "timeout_ms",
+];
+
+/// A search as clients write it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchObject {
+    dataset: String,
+    vector: Option<Vec<f32>>,
+    vectors: Option<Vec<Vec<f32>>>,
+    ids: Option<Vec<Id>>,
+    negative_ids: Option<Vec<Id>>,
+    beside: Option<Vec<BesideObject>>,
+    column: Option<String>,
+    k: Option<i64>,
+    offset: Option<i64>,
+    cursor: Option<String>,
+    group_by: Option<String>,
+    group_size: Option<i64>,
+    mmr: Option<f32>,
+    filters: Option<Vec<Value>>,
+    #[serde(rename = "where")]
+    predicate: Option<String>,
+    text_query: Option<String>,
+    text_columns: Option<Vec<String>>,
+    alpha: Option<f32>,
+    fusion: Option<String>,
+    ef: Option<i64>,
+    nprobe: Option<i64>,
+    recall_target: Option<f32>,
+    exact: Option<bool>,
+    max_distance: Option<f32>,
+    columns: Option<Vec<String>>,
+    include_vectors: Option<bool>,
+    vector_format: Option<String>,
+    graph_alpha: Option<f32>,
+    local_only: Option<bool>,
+    consistency: Option<String>,
+    timeout_ms: Option<i64>,
+}
+
+/// A search of another vector column, for the same answer.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BesideObject {
+    column: String,
+    vector: Vec<f32>,
+    weight: Option<f32>,
+}
+
+/// Neighbours given where a request does not say how many.
+const DEFAULT_K: i64 = 10;
+
+impl SearchObject {
+    /// Reads a search object that is the whole body.
+    ///
+    /// # Errors
+    /// As [`Ticket::parse`].
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
+        json::read(bytes, "search", SEARCH_KEYS)
+    }
+
+    /// The search with these queries, which came beside it; the reply tells them apart by their number if `many`.
+    #[must_use]
+    pub fn with_queries(mut self, vectors: Vec<Vec<f32>>, many: bool) -> Self {
+        if many {
+            self.vectors = Some(vectors);
+        } else {
+            self.vector = vectors.into_iter().next();
+        }
+        self
+    }
+
+    /// The dataset and the engine's request.
+    ///
+    /// # Errors
+    /// As [`Ticket::parse`].
+    pub fn into_request(mut self) -> Result<(String, SearchRequest)> {
+        self.refuse_what_is_missing()?;
+        let sources = [
+            self.vector.is_some(),
+            self.vectors.is_some(),
+            self.ids.is_some(),
+        ];
+        if sources.iter().filter(|given| **given).count() > 1 {
+            let text = "the search has several of 'vector', 'vectors' and 'ids'; send one of them";
+            return Err(invalid("bad_value", text));
+        }
+        let shape = self.shape()?;
+        let examples = self.examples()?;
+        let fusion = self
+            .fusion
+            .as_deref()
+            .map(Fusion::parse)
+            .transpose()?
+            .unwrap_or_default();
+        let beside = self.beside.unwrap_or_default().into_iter();
+        // Who sends a list of queries gets their numbers, also for a list of one.
+        let first_query = self.vectors.is_some().then_some(0);
+        let vectors = self
+            .vectors
+            .or(self.vector.map(|vector| vec![vector]))
+            .unwrap_or_default();
+        let k = self.k.unwrap_or(DEFAULT_K);
+        let max = longbow_engine::MAX_K;
+        let k = usize::try_from(k).ok().filter(|k| (1..=max).contains(k));
+        let k = k.ok_or_else(|| longbow_engine::Error::BadK {
+            got: self.k.unwrap_or(0),
+            max,
+        })?;
+        let ef = self.ef.map(|ef| not_negative("ef", ef)).transpose()?;
+        let timeout = self
+            .timeout_ms
+            .map(|ms| not_negative("timeout_ms", ms))
+            .transpose()?;
+        let request = SearchRequest {
+            ef: ef.map(|ef| usize::try_from(ef).unwrap_or(usize::MAX)),
+            recall_target: self.recall_target,
+            exact: self.exact.unwrap_or(false),
+            max_distance: self.max_distance,
+            filter: Conditions::shared(self.filters, self.predicate)?,
+            examples,
+            beside: beside.map(BesideObject::into_beside).collect(),
+            fusion,
+            shape,
+            column: self.column,
+            columns: self.columns.unwrap_or_default(),
+            include_vectors: self.include_vectors.unwrap_or(false),
+            timeout: timeout.map(Duration::from_millis),
+            first_query,
+            vectors,
+            ..SearchRequest::nearest(Vec::new(), k)
+        };
+        request.check()?;
+        Ok((self.dataset, request))
+    }
+
+    /// The rows that are given as examples.
+    fn examples(&mut self) -> Result<Option<Examples>> {
+        match (self.ids.take(), self.negative_ids.take()) {
+            (None, Some(_)) => {
+                let text = "the search has 'negative_ids' and no 'ids'; give the ids of rows to be like, too";
+                Err(invalid("bad_value", text))
+            }
+            (None, None) => Ok(None),
+            (Some(like), unlike) => Ok(Some(Examples {
+                like,
+                unlike: unlike.unwrap_or_default(),
+            })),
+        }
+    }
+
+    /// What is asked for beside the nearest.
+    fn shape(&mut self) -> Result<Shape> {
+        let page = match self.cursor.take() {
+            None => None,
+            Some(text) if text.is_empty() => Some(None),
+            Some(text) => Some(Some(Cursor::parse(&text)?)),
+        };
+        let size = self
+            .group_size
+            .map(|size| count("group_size", size))
+            .transpose()?;
+        let group = match (self.group_by.take(), size) {
+            (None, Some(_)) => {
+                let text =
+                    "the search has 'group_size' and no 'group_by'; name the column of the groups";
+                return Err(invalid("bad_value", text));
+            }
+            (column, size) => column.map(|column| Grouping {
+                column,
+                size: size.unwrap_or(1),
+            }),
+        };
+        Ok(Shape {
+            offset: count("offset", self.offset.unwrap_or(0))?,
+            page,
+            group,
+            diversity: self.mmr,
+        })
+    }
+
+    fn refuse_what_is_missing(&self) -> Result<()> {
+        let missing = [
+            (
+                self.text_query
+                    .as_ref()
+                    .is_some_and(|text| !text.is_empty()),
+                "text and hybrid search ('text_query')",
+            ),
+            (self.text_columns.is_some(), "text search ('text_columns')"),
+            (
+                self.alpha.is_some_and(|alpha| alpha < 1.0),
+                "hybrid search ('alpha' below 1)",
+            ),
+            (self.nprobe.is_some(), "a clustered index ('nprobe')"),
+            (
+                self.vector_format.is_some(),
+                "a choice of vector format ('vector_format')",
+            ),
+            (
+                self.graph_alpha.is_some_and(|alpha| alpha != 0.0),
+                "graph ranking ('graph_alpha')",
+            ),
+        ];
+        if let Some((_, what)) = missing.iter().find(|(asked, _)| *asked) {
+            return Err(unimplemented(what));
+        }
+        if let Some(alpha) = self.alpha.filter(|alpha| *alpha > 1.0) {
+            let text = format!("alpha is {alpha}; expected at most 1, which is the vector alone");
+            return Err(invalid("bad_value", &text));
+        }
+        // One node holds everything, so every level of consistency and both scopes give the same answer.
+        let _ = self.local_only;
+        match self.consistency.as_deref() {
+            None | Some("strong" | "bounded" | "session" | "eventual") => Ok(()),
+            Some(other) => {
+                let text = format!(
+                    "consistency is '{other}'; expected strong, bounded, session or eventual"
+                );
+                Err(invalid("bad_value", &text))
+            }
+        }
+    }
+}
+
+impl BesideObject {
+    fn into_beside(self) -> Beside {
+        Beside {
+            column: self.column,
+            vector: self.vector,
+            weight: self.weight.unwrap_or(1.0),
+        }
+    }
+}

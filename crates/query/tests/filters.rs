@@ -1,0 +1,438 @@
+//! Filters on a real engine: what passes, and what is refused in which words.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{Int32Builder, ListBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Int64Type};
+use arrow_array::{
+    ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float64Array, Int8Array,
+    Int64Array, RecordBatch, StringArray, StructArray, TimestampMillisecondArray,
+};
+use arrow_schema::{DataType, Field};
+use longbow_disk::MemoryDisk;
+use longbow_engine::{Engine, Options, Piece};
+use longbow_query::{Refusal, Ticket};
+use serde_json::json;
+
+/// Ten rows of many types; of row 7 all but the id and the vector is null.
+fn table() -> RecordBatch {
+    let some = |value: i64| (value != 7).then_some(value);
+    let ids = 0..10i64;
+    let vectors = ids.clone().map(|id| Some([Some(id as f32), Some(0.0)]));
+    let words = [
+        "apple",
+        "Apple pie",
+        "100% sure",
+        "a_b",
+        "",
+        "grün",
+        "naïve",
+        "",
+        "x'y",
+        "zebra",
+    ];
+    let word = |id: i64| some(id).map(|id| words[id as usize]);
+    let mut lists = ListBuilder::new(Int32Builder::new());
+    for id in ids.clone() {
+        (0..id).for_each(|value| lists.values().append_value(value as i32));
+        lists.append(id != 7);
+    }
+    let inner: ArrayRef = Arc::new(
+        ids.clone()
+            .map(|id| some(id).map(|id| id * 10))
+            .collect::<Int64Array>(),
+    );
+    let field = Arc::new(Field::new("b", DataType::Int64, true));
+    let day = |id: i64| some(id).map(|id| 1_700_000_000_000 + id * 86_400_000);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", Arc::new(Int64Array::from_iter_values(ids.clone()))),
+        (
+            "vector",
+            Arc::new(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2)),
+        ),
+        (
+            "n",
+            Arc::new(
+                ids.clone()
+                    .map(|id| some(id).map(|id| id as i8 - 5))
+                    .collect::<Int8Array>(),
+            ),
+        ),
+        (
+            "x",
+            Arc::new(
+                ids.clone()
+                    .map(|id| some(id).map(|id| id as f64 / 4.0))
+                    .collect::<Float64Array>(),
+            ),
+        ),
+        (
+            "word",
+            Arc::new(ids.clone().map(word).collect::<StringArray>()),
+        ),
+        (
+            "kind",
+            Arc::new(
+                ids.clone()
+                    .map(|id| some(id).map(|id| if id % 2 == 0 { "even" } else { "odd" }))
+                    .collect::<DictionaryArray<arrow_array::types::Int32Type>>(),
+            ),
+        ),
+        (
+            "good",
+            Arc::new(
+                ids.clone()
+                    .map(|id| some(id).map(|id| id < 3))
+                    .collect::<BooleanArray>(),
+            ),
+        ),
+        (
+            "at",
+            Arc::new(ids.clone().map(day).collect::<TimestampMillisecondArray>()),
+        ),
+        ("list", Arc::new(lists.finish())),
+        ("a", Arc::new(StructArray::from(vec![(field, inner)]))),
+        ("Big Name", Arc::new(Int64Array::from_iter_values(ids))),
+    ];
+    RecordBatch::try_from_iter_with_nullable(
+        columns
+            .into_iter()
+            .map(|(name, column)| (name, column, true)),
+    )
+    .expect("a batch")
+}
+
+fn engine() -> Engine {
+    let engine = Engine::open(Arc::new(MemoryDisk::new()), Options::new("/data"));
+    let engine = engine.expect("an engine");
+    let batch = table();
+    let mut put = engine.put("d", &batch.schema()).expect("a put");
+    put.record_batch(&batch)
+        .and_then(|put| put.wait())
+        .expect("acknowledged");
+    engine
+}
+
+/// Ids of the rows that a request for all rows gives, and of those that a search gives, in order of the ids.
+fn passing(engine: &Engine, body: serde_json::Value) -> Result<Vec<i64>, Refusal> {
+    let mut scan = body.clone();
+    scan["name"] = "d".into();
+    let Ticket::Scan { dataset, request } = Ticket::parse(scan.to_string().as_bytes())? else {
+        panic!("a scan");
+    };
+    let mut batches = Vec::new();
+    for pieces in engine.scan(&dataset, &request)? {
+        for piece in pieces? {
+            match piece {
+                Piece::Slice(batch) | Piece::Picked(batch) => batches.push(batch),
+                Piece::Kept { .. } => batches.push(table()),
+            }
+        }
+    }
+    let ids = |batch: &RecordBatch| {
+        let ids = batch.column_by_name("id").expect("a column");
+        ids.as_primitive::<Int64Type>().values().to_vec()
+    };
+    let scanned: Vec<i64> = batches.iter().flat_map(ids).collect();
+    let mut search = body;
+    search["dataset"] = "d".into();
+    search["vector"] = json!([0, 0]);
+    let search = json!({"search": search}).to_string();
+    let Ticket::Search { dataset, request } = Ticket::parse(search.as_bytes())? else {
+        panic!("a search");
+    };
+    for _ in 0..2 {
+        // The second time it is remembered.
+        let found = engine.search(&dataset, &request)?;
+        assert_eq!(
+            ids(&found.batch),
+            scanned,
+            "a search finds what a scan gives"
+        );
+    }
+    Ok(scanned)
+}
+
+fn check(engine: &Engine, filters: serde_json::Value, expected: &[i64]) {
+    let got = passing(engine, json!({"filters": filters}));
+    assert_eq!(got.as_deref(), Ok(expected), "{filters}");
+}
+
+fn check_where(engine: &Engine, predicate: &str, expected: &[i64]) {
+    let got = passing(engine, json!({"where": predicate}));
+    assert_eq!(got.as_deref(), Ok(expected), "{predicate}");
+}
+
+#[test]
+fn every_operator_in_every_spelling() {
+    let engine = engine();
+    let one = |field: &str, operator: &str, value: serde_json::Value| json!([{"field": field, "op": operator, "value": value}]);
+    for (spellings, expected) in [
+        (&["=", "==", "eq", "EQ"][..], &[4][..]),
+        (&["!=", "<>", "ne", "neq"], &[0, 1, 2, 3, 5, 6, 8, 9]),
+        (&[">", "gt", "GT"], &[5, 6, 8, 9]),
+        (&[">=", "ge", "gte"], &[4, 5, 6, 8, 9]),
+        (&["<", "lt"], &[0, 1, 2, 3]),
+        (&["<=", "le", "lte"], &[0, 1, 2, 3, 4]),
+    ] {
+        for spelling in spellings {
+            // As a number, and as a text that is cast.
+            check(&engine, one("n", spelling, json!(-1)), expected);
+            check(&engine, one("n", spelling, json!("-1")), expected);
+        }
+    }
+    check(&engine, one("id", "in", json!([3, "5", 77])), &[3, 5]);
+    check(
+        &engine,
+        one("id", "not_in", json!([0, 1, 2, 3, 4, 5, 6])),
+        &[7, 8, 9],
+    );
+    check(&engine, one("n", "in", json!([])), &[]);
+    check(
+        &engine,
+        one("n", "Not_In", json!([])),
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+    );
+    check(&engine, one("word", "contains", json!("pp")), &[0, 1]);
+    check(&engine, one("word", "contains", json!("%")), &[2]);
+    check(&engine, one("word", "like", json!("%e")), &[0, 1, 6]);
+    check(&engine, one("word", "like", json!("a_b")), &[3]);
+    check(&engine, one("kind", "like", json!("ev%")), &[0, 2, 4, 6, 8]);
+    check(&engine, one("list", "contains", json!(6)), &[8, 9]);
+    check(&engine, one("word", "is_null", json!(null)), &[7]);
+    check(
+        &engine,
+        json!([{"field": "vector", "operator": "not_null"}]),
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+    );
+    check(&engine, one("kind", "=", json!("odd")), &[1, 3, 5, 9]);
+    check(&engine, one("good", "=", json!(true)), &[0, 1, 2]);
+    check(
+        &engine,
+        one("at", ">=", json!("2023-11-20T00:00:00")),
+        &[6, 8, 9],
+    );
+    check(
+        &engine,
+        one("at", "<", json!(1_700_000_000_000i64 + 2 * 86_400_000)),
+        &[0, 1],
+    );
+    check(&engine, one("a.b", ">", json!(60)), &[8, 9]);
+    check(&engine, one("Big Name", "<", json!(2)), &[0, 1]);
+    // Beyond the type's range, and between its values.
+    check(
+        &engine,
+        one("n", "<", json!(1000)),
+        &[0, 1, 2, 3, 4, 5, 6, 8, 9],
+    );
+    check(&engine, one("n", ">", json!(2.5)), &[8, 9]);
+}
+
+#[test]
+fn filters_nest() {
+    let engine = engine();
+    let is = |field: &str, value: i64| json!({"field": field, "operator": "=", "value": value});
+    check(
+        &engine,
+        json!([{"logic": "OR", "filters": [is("id", 1), is("id", 4)]}]),
+        &[1, 4],
+    );
+    check(
+        &engine,
+        json!([{"logic": "not", "filters": [{"logic": "OR", "filters": [is("id", 1), is("n", 0)]}]}]),
+        &[0, 2, 3, 4, 6, 8, 9],
+    );
+    check(
+        &engine,
+        json!([{"field": "n", "op": ">", "value": 0, "logic": "NOT"}]),
+        &[0, 1, 2, 3, 4, 5],
+    );
+    check(
+        &engine,
+        json!([{"filters": [is("id", 1), is("n", -4)]}, is("id", 1)]),
+        &[1],
+    );
+    check(&engine, json!([{"logic": "OR", "filters": []}]), &[]);
+    let many: Vec<_> = (0..900).map(|id| is("id", id * 3)).collect();
+    check(
+        &engine,
+        json!([{"logic": "OR", "filters": many}]),
+        &[0, 3, 6, 9],
+    );
+    let both = json!({"filters": [{"field": "id", "op": ">", "value": 3}], "where": "id < 6"});
+    assert_eq!(passing(&engine, both).as_deref(), Ok(&[4, 5][..]));
+}
+
+#[test]
+fn predicates_are_sql() {
+    let engine = engine();
+    for (predicate, expected) in [
+        ("id < 3 OR id = 9", &[0, 1, 2, 9][..]),
+        ("NOT (n > 0) AND id BETWEEN 2 AND 5", &[2, 3, 4, 5]),
+        ("word LIKE '%e' AND word NOT LIKE 'App%'", &[0, 6]),
+        ("word ILIKE 'APPLE%'", &[0, 1]),
+        ("word = 'x''y'", &[8]),
+        ("word ~ '^[a-z]+$'", &[0, 9]),
+        ("word IS NULL", &[7]),
+        (
+            "upper(word) = 'APPLE' OR character_length(word) = 0",
+            &[0, 4],
+        ),
+        ("x * 4 = id AND id % 2 = 1", &[1, 3, 5, 9]),
+        ("abs(n) = 2", &[3]),
+        ("at >= '2023-11-20' AND at < timestamp '2023-11-22'", &[6]),
+        ("date_part('day', at) = 14", &[0]),
+        ("array_has(list, 6)", &[8, 9]),
+        ("cardinality(list) = 3", &[3]),
+        ("a['b'] = 20 OR a.b = 30", &[2, 3]),
+        ("\"Big Name\" = 5", &[5]),
+        ("kind IN ('odd') AND good", &[1]),
+        ("coalesce(n, 100) = 100", &[7]),
+        ("CASE WHEN n <> 0 THEN 10 / n ELSE 0 END = 10", &[6]),
+        ("true", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        ("1 = 2", &[]),
+        ("at < now()", &[0, 1, 2, 3, 4, 5, 6, 8, 9]),
+    ] {
+        check_where(&engine, predicate, expected);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let engine = engine();
+    let long = format!("id IN ({})", "1,".repeat(600_000));
+    let deep = format!("{}id = 1{}", "(".repeat(400), ")".repeat(400));
+    let chain = vec!["id = 1"; 2_000].join(" OR ");
+    for (predicate, code, words) in [
+        ("price > 3", "column_not_found", "no column 'price'"),
+        ("wrd = 'a'", "column_not_found", "did you mean 'word'"),
+        ("id >", "bad_sql", "is not SQL"),
+        ("id = 1; DROP TABLE d", "bad_sql", "is not SQL"),
+        ("", "bad_sql", "is not SQL"),
+        ("id + 1", "not_boolean", "Int64"),
+        ("NULL", "not_boolean", "Null"),
+        ("count(*) > 1", "bad_predicate", "an aggregate"),
+        ("id IN (SELECT 1)", "bad_predicate", "query"),
+        ("row_number() OVER () = 1", "bad_predicate", "window"),
+        ("id = $1", "bad_predicate", "a parameter"),
+        ("word + 1 = id", "predicate_failed", "guard"),
+        ("nofunction(id) = 1", "bad_predicate", "nofunction"),
+        ("id / 0 = 1", "division_by_zero", "guard"),
+        ("10 / n > 1", "division_by_zero", "NULLIF"),
+        ("word ~ '('", "predicate_failed", "regex"),
+        ("vector = 1", "bad_predicate", "FixedSizeList"),
+        (&long, "predicate_too_large", "bytes"),
+        (&deep, "bad_sql", "recursion"),
+        (&chain, "predicate_too_large", "operators"),
+    ] {
+        let shown: String = predicate.chars().take(60).collect();
+        let refused = passing(&engine, json!({"where": predicate})).expect_err(&shown);
+        assert_eq!(refused.code, code, "{shown}: {refused}");
+        assert!(
+            refused.text.to_lowercase().contains(&words.to_lowercase()),
+            "{shown}: {refused}"
+        );
+    }
+    for (filter, code, words) in [
+        (
+            json!({"field": "wrd", "op": "=", "value": 1}),
+            "column_not_found",
+            "did you mean 'word'",
+        ),
+        (
+            json!({"field": "a.c", "op": "=", "value": 1}),
+            "column_not_found",
+            "a.c",
+        ),
+        (
+            json!({"field": "n", "op": "=", "value": "x"}),
+            "filter_value",
+            "'x'",
+        ),
+        (
+            json!({"field": "n", "op": "=", "value": null}),
+            "filter_value",
+            "is_null",
+        ),
+        (
+            json!({"field": "n", "op": "=", "value": [1]}),
+            "filter_value",
+            "[1]",
+        ),
+        (
+            json!({"field": "n", "op": "in", "value": 1}),
+            "filter_value",
+            "list",
+        ),
+        (
+            json!({"field": "n", "op": "in", "value": [1, "x"]}),
+            "filter_value",
+            "'x'",
+        ),
+        (
+            json!({"field": "good", "op": "=", "value": "maybe"}),
+            "filter_value",
+            "maybe",
+        ),
+        (
+            json!({"field": "at", "op": "=", "value": "noon"}),
+            "filter_value",
+            "noon",
+        ),
+        (
+            json!({"field": "vector", "op": "=", "value": 1}),
+            "filter_value",
+            "1",
+        ),
+        (
+            json!({"field": "n", "op": "like", "value": "1"}),
+            "filter_operator",
+            "Int8",
+        ),
+        (
+            json!({"field": "n", "op": "contains", "value": "1"}),
+            "filter_operator",
+            "Int8",
+        ),
+        (
+            json!({"field": "n", "op": "~", "value": "1"}),
+            "unknown_operator",
+            "is_null",
+        ),
+        (
+            json!({"field": "n", "value": "1"}),
+            "bad_filter",
+            "operator",
+        ),
+        (json!({"op": "=", "value": "1"}), "bad_filter", "field"),
+        (
+            json!({"field": "n", "op": "=", "value": 1, "logic": "XOR"}),
+            "bad_filter",
+            "XOR",
+        ),
+        (
+            json!({"field": "n", "op": "=", "value": 1, "logic": "OR"}),
+            "bad_filter",
+            "group",
+        ),
+        (
+            json!({"field": "n", "op": "=", "value": 1, "filters": []}),
+            "bad_filter",
+            "beside",
+        ),
+        (
+            json!({"feld": "n", "op": "=", "value": 1}),
+            "unknown_key",
+            "field",
+        ),
+        (json!(3), "bad_json", "object"),
+    ] {
+        let refused = passing(&engine, json!({"filters": [filter]})).expect_err("a wrong filter");
+        assert_eq!(refused.code, code, "{filter}: {refused}");
+        assert!(refused.text.contains(words), "{filter}: {refused}");
+    }
+    let many = vec![json!({"field": "n", "op": "=", "value": 1}); 1_001];
+    let refused = passing(&engine, json!({"filters": many})).expect_err("too many");
+    assert_eq!(refused.code, "too_many_filters");
+}
