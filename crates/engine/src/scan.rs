@@ -74,14 +74,23 @@ impl Engine {
     /// If the dataset, a column or a filter is unknown or wrong.
     pub fn scan(&self, dataset: &str, request: &ScanRequest) -> Result<Scan> {
         let dataset = self.dataset(dataset)?;
-        let view = dataset.view();
+        Scan::new(&dataset.name, dataset.view(), request)
+    }
+}
+
+impl Scan {
+    /// Begins a scan over a view of the dataset of this name.
+    ///
+    /// # Errors
+    /// If a column or a filter is unknown or wrong.
+    pub fn new(dataset: &str, view: Arc<View>, request: &ScanRequest) -> Result<Scan> {
         let arrow = &view.schema.arrow;
         let projection = match request.columns.as_slice() {
             [] => None,
             names => Some(
                 names
                     .iter()
-                    .map(|name| view.schema.column(&dataset.name, name))
+                    .map(|name| view.schema.column(dataset, name))
                     .collect::<Result<Vec<usize>>>()?,
             ),
         };
@@ -95,7 +104,7 @@ impl Engine {
                 Arc::new(Schema::new_with_metadata(fields, arrow.metadata().clone()))
             }
         };
-        let bind = |filter: &Arc<dyn Filter>| Bound::new(&**filter, &dataset.name, arrow);
+        let bind = |filter: &Arc<dyn Filter>| Bound::new(&**filter, dataset, arrow);
         let filter = request.filter.as_ref().map(bind).transpose()?;
         let left = request.limit.unwrap_or(u64::MAX);
         Ok(Scan {
@@ -108,9 +117,7 @@ impl Engine {
             view,
         })
     }
-}
 
-impl Scan {
     /// Schema of all pieces.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema

@@ -17,7 +17,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::stream;
-use longbow_engine::{Condition, Engine, SearchReply, SearchRequest};
+use longbow_engine::{Engine, SearchReply, SearchRequest};
 
 use super::refuse::ours;
 use super::scan::leaf;
@@ -111,7 +111,7 @@ impl DisplayAs for Nearest {
         let SearchRequest {
             column,
             k,
-            filters,
+            filter,
             exact,
             ef,
             recall_target,
@@ -122,13 +122,8 @@ impl DisplayAs for Nearest {
             write!(f, ", column={column}")?;
         }
         write!(f, ", k={k}")?;
-        for Condition {
-            field,
-            comparison,
-            value,
-        } in filters
-        {
-            write!(f, ", {field} {comparison:?} {value}")?;
+        if let Some(filter) = filter {
+            write!(f, ", filter={}", filter.key().unwrap_or("…"))?;
         }
         if *exact {
             write!(f, ", exact")?;

@@ -162,7 +162,7 @@ impl Order {
         };
         let request = SearchRequest {
             column: Some(column.name.clone()),
-            filters: scan.conditions.clone(),
+            filter: scan.filter.clone(),
             ..SearchRequest::nearest(vector, self.k)
         };
         let nearest = Nearest::new(&scan.table.engine, &scan.table.name, request, &schema);

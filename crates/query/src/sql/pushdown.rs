@@ -1,95 +1,211 @@
-//! Comparisons of a WHERE that the engine makes itself, while it scans or searches.
+//! Conditions of a WHERE that the engine evaluates itself, while it scans or searches.
 
-use datafusion::common::ScalarValue;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
-use longbow_engine::{Comparison, Condition, DatasetSchema};
+use std::sync::Arc;
 
-/// The comparison that an expression is; nothing if it is another expression, or one whose value might not come out the
-/// same as text.
-pub(super) fn condition(expr: &Expr, schema: &DatasetSchema) -> Option<Condition> {
-    let Expr::BinaryExpr(BinaryExpr { left, op, right }) = expr else {
-        return None;
-    };
-    let (column, value, op) = match (left.as_ref(), right.as_ref()) {
-        (Expr::Column(column), Expr::Literal(value, _)) => (column, value, *op),
-        (Expr::Literal(value, _), Expr::Column(column)) => (column, value, op.swap()?),
-        _ => return None,
-    };
-    let comparison = match op {
-        Operator::Eq => Comparison::Eq,
-        Operator::NotEq => Comparison::Ne,
-        Operator::Gt => Comparison::Gt,
-        Operator::GtEq => Comparison::Ge,
-        Operator::Lt => Comparison::Lt,
-        Operator::LtEq => Comparison::Le,
-        _ => return None,
-    };
-    let field = schema.arrow.field_with_name(column.name()).ok()?;
-    if field.data_type() != &value.data_type() {
-        return None;
-    }
-    Some(Condition {
-        field: column.name().to_owned(),
-        comparison,
-        value: text(value)?,
-    })
+use datafusion::arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DFSchema, DataFusionError, Result, exec_datafusion_err};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, Volatility};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
+use longbow_engine::{Class, Filter, FilterError, Predicate};
+
+use super::refuse::refuse;
+use crate::filter::STATE;
+use crate::refusal::Refusal;
+
+/// Whether the engine can evaluate a condition: one on columns of the dataset alone, that says the same of a row whenever it
+/// is asked.
+pub(super) fn can_push(condition: &Expr) -> bool {
+    let hinders = condition.exists(|expr| {
+        Ok(match expr {
+            Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
+            Expr::Column(_)
+            | Expr::Literal(..)
+            | Expr::BinaryExpr(_)
+            | Expr::Like(_)
+            | Expr::SimilarTo(_)
+            | Expr::Not(_)
+            | Expr::IsNotNull(_)
+            | Expr::IsNull(_)
+            | Expr::IsTrue(_)
+            | Expr::IsFalse(_)
+            | Expr::IsUnknown(_)
+            | Expr::IsNotTrue(_)
+            | Expr::IsNotFalse(_)
+            | Expr::IsNotUnknown(_)
+            | Expr::Negative(_)
+            | Expr::Between(_)
+            | Expr::Case(_)
+            | Expr::Cast(_)
+            | Expr::TryCast(_)
+            | Expr::InList(_) => false,
+            _ => true,
+        })
+    });
+    hinders.is_ok_and(|hinders| !hinders)
 }
 
-/// A value that reads the same from its text.
-fn text(value: &ScalarValue) -> Option<String> {
-    if value.is_null() {
-        return None;
+/// Conditions of a WHERE, all of which must hold.
+#[derive(Debug)]
+pub(super) struct Where {
+    condition: Expr,
+    /// The columns of the table, with the metrics of its vectors.
+    schema: SchemaRef,
+    key: Option<String>,
+}
+
+impl Where {
+    /// The filter that these conditions are together; nothing if there are none.
+    pub fn all(conditions: &[Expr], schema: &SchemaRef) -> Option<Arc<dyn Filter>> {
+        let condition = conjunction(conditions.iter().cloned())?;
+        Some(Arc::new(Where {
+            key: key(&condition),
+            condition,
+            schema: Arc::clone(schema),
+        }))
     }
-    match value {
-        ScalarValue::Boolean(Some(value)) => Some(value.to_string()),
-        ScalarValue::Float32(Some(value)) if value.is_finite() => Some(value.to_string()),
-        ScalarValue::Float64(Some(value)) if value.is_finite() => Some(value.to_string()),
-        value if value.data_type().is_integer() => Some(value.to_string()),
-        value => value.try_as_str().flatten().map(str::to_owned),
+
+    fn bound(&self, schema: &Schema) -> Result<Bound> {
+        let known = DFSchema::try_from(Arc::clone(&self.schema))?;
+        let expression = STATE.create_physical_expr(self.condition.clone(), &known)?;
+        let mut columns: Vec<Column> = collect_columns(&expression).into_iter().collect();
+        columns.sort_by_key(Column::index);
+        let place = |column: &Column| {
+            columns
+                .iter()
+                .position(|known| known.name() == column.name())
+        };
+        let expression = expression.transform_up(|expr| {
+            let column = expr.downcast_ref::<Column>();
+            Ok(
+                match column.and_then(|column| Some((column, place(column)?))) {
+                    Some((column, at)) => Transformed::yes(
+                        Arc::new(Column::new(column.name(), at)) as Arc<dyn PhysicalExpr>,
+                    ),
+                    None => Transformed::no(expr),
+                },
+            )
+        });
+        let fields = columns
+            .iter()
+            .map(|column| Arc::clone(&self.schema.fields()[column.index()]));
+        let at = columns
+            .iter()
+            .map(|column| Ok(schema.index_of(column.name())?));
+        Ok(Bound {
+            expression: expression.data()?,
+            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            columns: at.collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// The condition as text, if that tells it from any other: long lists are not written out in full.
+fn key(condition: &Expr) -> Option<String> {
+    let nested = condition.exists(|expr| {
+        Ok(matches!(expr, Expr::Literal(value, _) if value.data_type().is_nested()))
+    });
+    nested
+        .is_ok_and(|nested| !nested)
+        .then(|| format!("sql {condition:?}"))
+}
+
+impl Filter for Where {
+    fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
+    fn bind(
+        &self,
+        _: &str,
+        schema: &SchemaRef,
+    ) -> std::result::Result<Box<dyn Predicate>, Box<dyn FilterError>> {
+        let bound = self.bound(schema).map_err(Failed::boxed)?;
+        Ok(Box::new(bound))
+    }
+}
+
+/// A condition bound to a dataset.
+#[derive(Debug)]
+struct Bound {
+    /// Its columns are places in `columns`.
+    expression: Arc<dyn PhysicalExpr>,
+    columns: Vec<usize>,
+    /// Of the columns.
+    schema: SchemaRef,
+}
+
+impl Bound {
+    fn evaluate(&self, rows: &RecordBatch) -> Result<BooleanArray> {
+        let count = RecordBatchOptions::new().with_row_count(Some(rows.num_rows()));
+        let rows = RecordBatch::try_new_with_options(
+            Arc::clone(&self.schema),
+            rows.columns().to_vec(),
+            &count,
+        )?;
+        let mask = self
+            .expression
+            .evaluate(&rows)?
+            .into_array(rows.num_rows())?;
+        let mask = mask.as_any().downcast_ref::<BooleanArray>().cloned();
+        mask.ok_or_else(|| exec_datafusion_err!("a condition that is neither true nor false"))
+    }
+}
+
+impl Predicate for Bound {
+    fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    fn mask(&self, rows: &RecordBatch) -> std::result::Result<BooleanArray, Box<dyn FilterError>> {
+        self.evaluate(rows).map_err(Failed::boxed)
+    }
+}
+
+/// Why a condition cannot be evaluated.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.text)]
+struct Failed(Refusal);
+
+impl Failed {
+    fn boxed(error: DataFusionError) -> Box<dyn FilterError> {
+        Box::new(Failed(refuse(&error)))
+    }
+}
+
+impl FilterError for Failed {
+    fn code(&self) -> &'static str {
+        self.0.code
+    }
+
+    fn class(&self) -> Class {
+        self.0.class
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use datafusion::arrow::datatypes::{DataType, Field, Schema};
+    use datafusion::functions::expr_fn::random;
     use datafusion::prelude::{col, lit};
 
     use super::*;
 
     #[test]
-    fn comparisons_with_values_of_the_columns_own_type_are_pushed_down() {
-        let item = Arc::new(Field::new("item", DataType::Float32, true));
-        let schema = Schema::new(vec![
-            Field::new("id", DataType::Int64, true),
-            Field::new("title", DataType::Utf8, true),
-            Field::new("price", DataType::Float64, true),
-            Field::new("vector", DataType::FixedSizeList(item, 2), true),
-        ]);
-        let schema = DatasetSchema::new(&Arc::new(schema), 1).expect("a schema");
-        let told = |expr: Expr| {
-            condition(&expr, &schema).map(|one| (one.field, one.comparison, one.value))
-        };
-        let of = |field: &str, comparison, value: &str| {
-            Some((field.to_owned(), comparison, value.to_owned()))
-        };
-        assert_eq!(
-            told(col("id").gt(lit(-3i64))),
-            of("id", Comparison::Gt, "-3")
-        );
-        assert_eq!(told(lit(3i64).gt(col("id"))), of("id", Comparison::Lt, "3"));
-        assert_eq!(
-            told(col("title").not_eq(lit("it's"))),
-            of("title", Comparison::Ne, "it's")
-        );
-        assert_eq!(
-            told(col("price").lt_eq(lit(0.1))),
-            of("price", Comparison::Le, "0.1")
-        );
-        assert_eq!(told(col("price").lt(lit(f64::NAN))), None);
-        assert_eq!(told(col("id").eq(lit(3i32))), None);
-        assert_eq!(told(col("id").eq(col("price"))), None);
-        assert_eq!(told(col("title").like(lit("a%"))), None);
+    fn what_changes_from_call_to_call_stays_where_it_is() {
+        assert!(can_push(
+            &col("id").gt(lit(3)).and(col("title").like(lit("a%")))
+        ));
+        assert!(!can_push(&col("price").lt(random())));
+    }
+
+    #[test]
+    fn conditions_that_differ_have_keys_that_differ() {
+        let one = key(&col("title").eq(lit("a\") b"))).expect("a key");
+        let other = key(&col("title").eq(lit("a"))).expect("a key");
+        assert_ne!(one, other);
     }
 }

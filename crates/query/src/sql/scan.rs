@@ -18,7 +18,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::stream;
-use longbow_engine::{Batch, Condition, Piece, Scan, ScanRequest};
+use longbow_engine::{Batch, Filter, Piece, Scan, ScanRequest};
 
 use super::refuse::ours;
 use super::table::DatasetTable;
@@ -30,8 +30,8 @@ const BATCH_ROWS: usize = 8_192;
 #[derive(Debug, Clone)]
 pub(super) struct DatasetScan {
     pub table: Arc<DatasetTable>,
-    /// Conditions that every row meets.
-    pub conditions: Vec<Condition>,
+    /// What every row meets.
+    pub filter: Option<Arc<dyn Filter>>,
     limit: Option<usize>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
@@ -46,7 +46,7 @@ impl DatasetScan {
     pub fn new(
         table: Arc<DatasetTable>,
         projection: Option<&Vec<usize>>,
-        conditions: Vec<Condition>,
+        filter: Option<Arc<dyn Filter>>,
         limit: Option<usize>,
     ) -> Result<Self> {
         use datafusion::catalog::TableProvider;
@@ -54,7 +54,7 @@ impl DatasetScan {
         Ok(DatasetScan {
             properties: leaf(&schema),
             table,
-            conditions,
+            filter,
             limit,
             schema,
             metrics: ExecutionPlanMetricsSet::new(),
@@ -71,13 +71,10 @@ impl DatasetScan {
         let request = ScanRequest {
             columns,
             limit: self.limit.map(|limit| limit as u64),
-            filters: self.conditions.clone(),
+            filter: self.filter.clone(),
             ..ScanRequest::default()
         };
-        self.table
-            .engine
-            .scan(&self.table.name, &request)
-            .map_err(ours)
+        Scan::new(&self.table.name, Arc::clone(&self.table.view), &request).map_err(ours)
     }
 }
 
@@ -106,13 +103,8 @@ impl DisplayAs for DatasetScan {
             self.table.name,
             columns.join(", ")
         )?;
-        for Condition {
-            field,
-            comparison,
-            value,
-        } in &self.conditions
-        {
-            write!(f, ", {field} {comparison:?} {value}")?;
+        if let Some(filter) = &self.filter {
+            write!(f, ", filter={}", filter.key().unwrap_or("…"))?;
         }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
@@ -179,7 +171,7 @@ impl ExecutionPlan for DatasetScan {
     ) -> Result<Arc<Statistics>> {
         Ok(Arc::new(self.table.statistics_of(
             &self.schema,
-            !self.conditions.is_empty(),
+            self.filter.is_some(),
             self.limit,
         )))
     }

@@ -253,7 +253,7 @@ impl Inner {
         parameters: Option<RecordBatch>,
         mut tell: oneshot::Sender<Result<Answer>>,
     ) {
-        let _run = self.system.running.begin(&text);
+        let run = self.system.running.begin(&text);
         let timeout = self.limits.timeout;
         let deadline = (!timeout.is_zero()).then(|| Instant::now() + timeout);
         let begun = tokio::select! {
@@ -263,11 +263,14 @@ impl Inner {
         let (mut rows, writes) = match begun {
             Ok(begun) => begun,
             Err(refusal) => {
+                drop(run);
                 let _ = tell.send(Err(refusal));
                 return;
             }
         };
         let (sender, batches) = mpsc::channel(AHEAD);
+        // Dropped before the sender: who sees the end of the rows no longer finds the statement among those that run.
+        let _run = run;
         let schema = rows.schema();
         if tell
             .send(Ok(Answer {

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use longbow_engine::{Dataset, Engine, METRIC_KEY, VectorColumn, View, metric_name};
 
-use super::pushdown::condition;
+use super::pushdown::{Where, can_push};
 use super::scan::DatasetScan;
 
 /// A dataset at one moment.
@@ -109,12 +109,9 @@ impl TableProvider for DatasetTable {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let table = Arc::new(self.clone());
-        let conditions = filters
-            .iter()
-            .filter_map(|filter| condition(filter, &self.view.schema))
-            .collect();
+        let filter = Where::all(filters, &self.schema);
         Ok(Arc::new(DatasetScan::new(
-            table, projection, conditions, limit,
+            table, projection, filter, limit,
         )?))
     }
 
@@ -122,9 +119,9 @@ impl TableProvider for DatasetTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let pushed = |filter: &&Expr| match condition(filter, &self.view.schema) {
-            Some(_) => TableProviderFilterPushDown::Exact,
-            None => TableProviderFilterPushDown::Unsupported,
+        let pushed = |filter: &&Expr| match can_push(filter) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Unsupported,
         };
         Ok(filters.iter().map(pushed).collect())
     }
