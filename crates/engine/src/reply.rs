@@ -20,10 +20,10 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::examples;
 use crate::explain::{Explain, FilterWork, explain};
-use crate::filter::Filter;
 use crate::fusion::Fusion;
 use crate::gather::{Located, reply_field};
 use crate::id::Id;
+use crate::row_set::RowSet;
 use crate::schema::VectorColumn;
 use crate::search::{Rows, SearchRequest, Searcher};
 use crate::text::{TextQuery, TextReached};
@@ -114,6 +114,23 @@ struct At<'a> {
     /// Taken before the view.
     reached: &'a HashMap<String, Reached>,
     started: Instant,
+}
+
+impl At<'_> {
+    /// The rows that pass the filter of a request, if it has one, and what finding them took.
+    fn matching(&self, request: &SearchRequest) -> Result<(Option<Arc<RowSet>>, FilterWork)> {
+        let Some(filter) = &request.filter else {
+            return Ok((None, FilterWork::default()));
+        };
+        let begun = Instant::now();
+        let dataset = self.dataset;
+        let (rows, evaluated) = dataset.filters.rows(&**filter, &dataset.name, self.view)?;
+        let work = FilterWork {
+            rows_evaluated: evaluated,
+            micros: micros(begun.elapsed()),
+        };
+        Ok((Some(rows), work))
+    }
 }
 
 impl Engine {
@@ -212,15 +229,7 @@ impl Engine {
         if let Some(group) = &request.shape.group {
             view.schema.column(&dataset.name, &group.column)?;
         }
-        let begun = Instant::now();
-        let rows_of =
-            |filter: &Arc<dyn Filter>| dataset.filters.rows(&**filter, &dataset.name, view);
-        let evaluated = request.filter.as_ref().map(rows_of).transpose()?;
-        let work = FilterWork {
-            rows_evaluated: evaluated.as_ref().map_or(0, |(_, rows)| *rows),
-            micros: micros(begun.elapsed()),
-        };
-        let matching = evaluated.map(|(rows, _)| rows);
+        let (matching, filter_work) = at.matching(request)?;
         let rows = Rows { matching, without };
         let searcher = |column: &'a VectorColumn| {
             let plan = self.plan(dataset, request, column, at.reached);
@@ -274,7 +283,7 @@ impl Engine {
             beside,
             words,
             by_words,
-            filter_work: work,
+            filter_work,
         };
         Ok((plan, asked))
     }

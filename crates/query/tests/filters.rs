@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::builder::{Int32Builder, ListBuilder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Int64Type};
+use arrow_array::types::{Float32Type, Int32Type, Int64Type};
 use arrow_array::{
     ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float64Array, Int8Array,
     Int64Array, RecordBatch, StringArray, StructArray, TimestampMillisecondArray,
@@ -15,92 +15,58 @@ use longbow_engine::{Engine, Options, Piece};
 use longbow_query::{Refusal, Ticket};
 use serde_json::json;
 
+const WORDS: [&str; 10] = [
+    "apple",
+    "Apple pie",
+    "100% sure",
+    "a_b",
+    "",
+    "grün",
+    "naïve",
+    "",
+    "x'y",
+    "zebra",
+];
+
 /// Ten rows of many types; of row 7 all but the id and the vector is null.
 fn table() -> RecordBatch {
-    let some = |value: i64| (value != 7).then_some(value);
-    let ids = 0..10i64;
-    let vectors = ids.clone().map(|id| Some([Some(id as f32), Some(0.0)]));
-    let words = [
-        "apple",
-        "Apple pie",
-        "100% sure",
-        "a_b",
-        "",
-        "grün",
-        "naïve",
-        "",
-        "x'y",
-        "zebra",
-    ];
-    let word = |id: i64| some(id).map(|id| words[id as usize]);
+    let ids = || 0..10i64;
+    let some = || ids().map(|id| (id != 7).then_some(id));
+    let vectors = ids().map(|id| Some([Some(id as f32), Some(0.0)]));
+    let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2);
+    let n: Int8Array = some().map(|id| Some(id? as i8 - 5)).collect();
+    let x: Float64Array = some().map(|id| Some(id? as f64 / 4.0)).collect();
+    let word: StringArray = some().map(|id| Some(WORDS[id? as usize])).collect();
+    let parity = |id: Option<i64>| Some(if id? % 2 == 0 { "even" } else { "odd" });
+    let kind: DictionaryArray<Int32Type> = some().map(parity).collect();
+    let good: BooleanArray = some().map(|id| Some(id? < 3)).collect();
+    let day = |id: Option<i64>| Some(1_700_000_000_000 + id? * 86_400_000);
+    let at: TimestampMillisecondArray = some().map(day).collect();
     let mut lists = ListBuilder::new(Int32Builder::new());
-    for id in ids.clone() {
+    for id in ids() {
         (0..id).for_each(|value| lists.values().append_value(value as i32));
         lists.append(id != 7);
     }
-    let inner: ArrayRef = Arc::new(
-        ids.clone()
-            .map(|id| some(id).map(|id| id * 10))
-            .collect::<Int64Array>(),
-    );
-    let field = Arc::new(Field::new("b", DataType::Int64, true));
-    let day = |id: i64| some(id).map(|id| 1_700_000_000_000 + id * 86_400_000);
+    let inner: ArrayRef = Arc::new(some().map(|id| Some(id? * 10)).collect::<Int64Array>());
+    let inner = (Arc::new(Field::new("b", DataType::Int64, true)), inner);
+    let number = || Int64Array::from_iter_values(ids());
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("id", Arc::new(Int64Array::from_iter_values(ids.clone()))),
-        (
-            "vector",
-            Arc::new(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2)),
-        ),
-        (
-            "n",
-            Arc::new(
-                ids.clone()
-                    .map(|id| some(id).map(|id| id as i8 - 5))
-                    .collect::<Int8Array>(),
-            ),
-        ),
-        (
-            "x",
-            Arc::new(
-                ids.clone()
-                    .map(|id| some(id).map(|id| id as f64 / 4.0))
-                    .collect::<Float64Array>(),
-            ),
-        ),
-        (
-            "word",
-            Arc::new(ids.clone().map(word).collect::<StringArray>()),
-        ),
-        (
-            "kind",
-            Arc::new(
-                ids.clone()
-                    .map(|id| some(id).map(|id| if id % 2 == 0 { "even" } else { "odd" }))
-                    .collect::<DictionaryArray<arrow_array::types::Int32Type>>(),
-            ),
-        ),
-        (
-            "good",
-            Arc::new(
-                ids.clone()
-                    .map(|id| some(id).map(|id| id < 3))
-                    .collect::<BooleanArray>(),
-            ),
-        ),
-        (
-            "at",
-            Arc::new(ids.clone().map(day).collect::<TimestampMillisecondArray>()),
-        ),
+        ("id", Arc::new(number())),
+        ("vector", Arc::new(vectors)),
+        ("n", Arc::new(n)),
+        ("x", Arc::new(x)),
+        ("word", Arc::new(word)),
+        ("kind", Arc::new(kind)),
+        ("good", Arc::new(good)),
+        ("at", Arc::new(at)),
         ("list", Arc::new(lists.finish())),
-        ("a", Arc::new(StructArray::from(vec![(field, inner)]))),
-        ("Big Name", Arc::new(Int64Array::from_iter_values(ids))),
+        ("a", Arc::new(StructArray::from(vec![inner]))),
+        ("Big Name", Arc::new(number())),
     ];
-    RecordBatch::try_from_iter_with_nullable(
-        columns
-            .into_iter()
-            .map(|(name, column)| (name, column, true)),
-    )
-    .expect("a batch")
+    let nullable = columns
+        .into_iter()
+        .map(|(name, column)| (name, column, true));
+    RecordBatch::try_from_iter_with_nullable(nullable).expect("a batch")
 }
 
 fn engine() -> Engine {
@@ -291,141 +257,172 @@ fn predicates_are_sql() {
     }
 }
 
+/// A predicate, the code of its refusal, and a word of the text.
+const WRONG_PREDICATES: &[(&str, &str, &str)] = &[
+    ("price > 3", "column_not_found", "no column 'price'"),
+    ("wrd = 'a'", "column_not_found", "did you mean 'word'"),
+    ("id >", "bad_sql", "is not SQL"),
+    ("id = 1; DROP TABLE d", "bad_sql", "is not SQL"),
+    ("", "bad_sql", "is not SQL"),
+    ("id + 1", "not_boolean", "Int64"),
+    ("NULL", "not_boolean", "Null"),
+    ("count(*) > 1", "bad_predicate", "an aggregate"),
+    ("id IN (SELECT 1)", "bad_predicate", "query"),
+    ("row_number() OVER () = 1", "bad_predicate", "window"),
+    ("id = $1", "bad_predicate", "a parameter"),
+    ("nofunction(id) = 1", "bad_predicate", "nofunction"),
+    ("id / 0 = 1", "division_by_zero", "guard"),
+    ("10 / n > 1", "division_by_zero", "NULLIF"),
+    ("word ~ '('", "predicate_failed", "regex"),
+    ("vector = 1", "bad_predicate", "FixedSizeList"),
+];
+
+/// A filter, the code of its refusal, and a word of the text.
+const WRONG_FILTERS: &[(&str, &str, &str)] = &[
+    (
+        r#"{"field": "wrd", "op": "=", "value": 1}"#,
+        "column_not_found",
+        "did you mean 'word'",
+    ),
+    (
+        r#"{"field": "a.c", "op": "=", "value": 1}"#,
+        "column_not_found",
+        "a.c",
+    ),
+    (
+        r#"{"field": "n", "op": "=", "value": "x"}"#,
+        "filter_value",
+        "'x'",
+    ),
+    (
+        r#"{"field": "n", "op": "<", "value": 1000}"#,
+        "filter_value",
+        "1000",
+    ),
+    (
+        r#"{"field": "n", "op": "<", "value": 2.5}"#,
+        "filter_value",
+        "2.5",
+    ),
+    (
+        r#"{"field": "n", "op": "=", "value": null}"#,
+        "filter_value",
+        "is_null",
+    ),
+    (
+        r#"{"field": "n", "op": "=", "value": [1]}"#,
+        "filter_value",
+        "[1]",
+    ),
+    (
+        r#"{"field": "n", "op": "in", "value": 1}"#,
+        "filter_value",
+        "list",
+    ),
+    (
+        r#"{"field": "n", "op": "in", "value": [1, "x"]}"#,
+        "filter_value",
+        "'x'",
+    ),
+    (
+        r#"{"field": "good", "op": "=", "value": "maybe"}"#,
+        "filter_value",
+        "maybe",
+    ),
+    (
+        r#"{"field": "at", "op": "=", "value": "noon"}"#,
+        "filter_value",
+        "noon",
+    ),
+    (
+        r#"{"field": "vector", "op": "=", "value": 1}"#,
+        "filter_value",
+        "1",
+    ),
+    (
+        r#"{"field": "n", "op": "like", "value": "1"}"#,
+        "filter_operator",
+        "Int8",
+    ),
+    (
+        r#"{"field": "n", "op": "contains", "value": "1"}"#,
+        "filter_operator",
+        "Int8",
+    ),
+    (
+        r#"{"field": "n", "op": "~", "value": "1"}"#,
+        "unknown_operator",
+        "is_null",
+    ),
+    (r#"{"field": "n", "value": "1"}"#, "bad_filter", "operator"),
+    (r#"{"op": "=", "value": "1"}"#, "bad_filter", "field"),
+    (
+        r#"{"field": "n", "op": "=", "value": 1, "logic": "XOR"}"#,
+        "bad_filter",
+        "XOR",
+    ),
+    (
+        r#"{"field": "n", "op": "=", "value": 1, "logic": "OR"}"#,
+        "bad_filter",
+        "group",
+    ),
+    (
+        r#"{"field": "n", "op": "=", "value": 1, "filters": []}"#,
+        "bad_filter",
+        "beside",
+    ),
+    (
+        r#"{"feld": "n", "op": "=", "value": 1}"#,
+        "unknown_key",
+        "field",
+    ),
+    ("3", "bad_json", "object"),
+];
+
+fn check_refused(engine: &Engine, body: serde_json::Value, code: &str, words: &str) {
+    let shown: String = body.to_string().chars().take(90).collect();
+    let refused = passing(engine, body).expect_err(&shown);
+    assert_eq!(refused.code, code, "{shown}: {refused}");
+    let text = refused.text.to_lowercase();
+    assert!(text.contains(&words.to_lowercase()), "{shown}: {refused}");
+}
+
 #[test]
 fn what_is_wrong_is_said() {
     let engine = engine();
+    for (predicate, code, words) in WRONG_PREDICATES {
+        check_refused(&engine, json!({"where": predicate}), code, words);
+    }
+    for (filter, code, words) in WRONG_FILTERS {
+        let filter: serde_json::Value = serde_json::from_str(filter).expect("JSON");
+        check_refused(&engine, json!({"filters": [filter]}), code, words);
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused() {
+    let engine = engine();
     let long = format!("id IN ({})", "1,".repeat(600_000));
+    check_refused(
+        &engine,
+        json!({"where": long}),
+        "predicate_too_large",
+        "bytes",
+    );
     let deep = format!("{}id = 1{}", "(".repeat(400), ")".repeat(400));
+    check_refused(&engine, json!({"where": deep}), "bad_sql", "recursion");
     let chain = vec!["id = 1"; 2_000].join(" OR ");
-    for (predicate, code, words) in [
-        ("price > 3", "column_not_found", "no column 'price'"),
-        ("wrd = 'a'", "column_not_found", "did you mean 'word'"),
-        ("id >", "bad_sql", "is not SQL"),
-        ("id = 1; DROP TABLE d", "bad_sql", "is not SQL"),
-        ("", "bad_sql", "is not SQL"),
-        ("id + 1", "not_boolean", "Int64"),
-        ("NULL", "not_boolean", "Null"),
-        ("count(*) > 1", "bad_predicate", "an aggregate"),
-        ("id IN (SELECT 1)", "bad_predicate", "query"),
-        ("row_number() OVER () = 1", "bad_predicate", "window"),
-        ("id = $1", "bad_predicate", "a parameter"),
-        ("word + 1 = id", "predicate_failed", "guard"),
-        ("nofunction(id) = 1", "bad_predicate", "nofunction"),
-        ("id / 0 = 1", "division_by_zero", "guard"),
-        ("10 / n > 1", "division_by_zero", "NULLIF"),
-        ("word ~ '('", "predicate_failed", "regex"),
-        ("vector = 1", "bad_predicate", "FixedSizeList"),
-        (&long, "predicate_too_large", "bytes"),
-        (&deep, "bad_sql", "recursion"),
-        (&chain, "predicate_too_large", "operators"),
-    ] {
-        let shown: String = predicate.chars().take(60).collect();
-        let refused = passing(&engine, json!({"where": predicate})).expect_err(&shown);
-        assert_eq!(refused.code, code, "{shown}: {refused}");
-        assert!(
-            refused.text.to_lowercase().contains(&words.to_lowercase()),
-            "{shown}: {refused}"
-        );
-    }
-    for (filter, code, words) in [
-        (
-            json!({"field": "wrd", "op": "=", "value": 1}),
-            "column_not_found",
-            "did you mean 'word'",
-        ),
-        (
-            json!({"field": "a.c", "op": "=", "value": 1}),
-            "column_not_found",
-            "a.c",
-        ),
-        (
-            json!({"field": "n", "op": "=", "value": "x"}),
-            "filter_value",
-            "'x'",
-        ),
-        (
-            json!({"field": "n", "op": "=", "value": null}),
-            "filter_value",
-            "is_null",
-        ),
-        (
-            json!({"field": "n", "op": "=", "value": [1]}),
-            "filter_value",
-            "[1]",
-        ),
-        (
-            json!({"field": "n", "op": "in", "value": 1}),
-            "filter_value",
-            "list",
-        ),
-        (
-            json!({"field": "n", "op": "in", "value": [1, "x"]}),
-            "filter_value",
-            "'x'",
-        ),
-        (
-            json!({"field": "good", "op": "=", "value": "maybe"}),
-            "filter_value",
-            "maybe",
-        ),
-        (
-            json!({"field": "at", "op": "=", "value": "noon"}),
-            "filter_value",
-            "noon",
-        ),
-        (
-            json!({"field": "vector", "op": "=", "value": 1}),
-            "filter_value",
-            "1",
-        ),
-        (
-            json!({"field": "n", "op": "like", "value": "1"}),
-            "filter_operator",
-            "Int8",
-        ),
-        (
-            json!({"field": "n", "op": "contains", "value": "1"}),
-            "filter_operator",
-            "Int8",
-        ),
-        (
-            json!({"field": "n", "op": "~", "value": "1"}),
-            "unknown_operator",
-            "is_null",
-        ),
-        (
-            json!({"field": "n", "value": "1"}),
-            "bad_filter",
-            "operator",
-        ),
-        (json!({"op": "=", "value": "1"}), "bad_filter", "field"),
-        (
-            json!({"field": "n", "op": "=", "value": 1, "logic": "XOR"}),
-            "bad_filter",
-            "XOR",
-        ),
-        (
-            json!({"field": "n", "op": "=", "value": 1, "logic": "OR"}),
-            "bad_filter",
-            "group",
-        ),
-        (
-            json!({"field": "n", "op": "=", "value": 1, "filters": []}),
-            "bad_filter",
-            "beside",
-        ),
-        (
-            json!({"feld": "n", "op": "=", "value": 1}),
-            "unknown_key",
-            "field",
-        ),
-        (json!(3), "bad_json", "object"),
-    ] {
-        let refused = passing(&engine, json!({"filters": [filter]})).expect_err("a wrong filter");
-        assert_eq!(refused.code, code, "{filter}: {refused}");
-        assert!(refused.text.contains(words), "{filter}: {refused}");
-    }
+    check_refused(
+        &engine,
+        json!({"where": chain}),
+        "predicate_too_large",
+        "operators",
+    );
     let many = vec![json!({"field": "n", "op": "=", "value": 1}); 1_001];
-    let refused = passing(&engine, json!({"filters": many})).expect_err("too many");
-    assert_eq!(refused.code, "too_many_filters");
+    check_refused(
+        &engine,
+        json!({"filters": many}),
+        "too_many_filters",
+        "1000",
+    );
 }

@@ -287,6 +287,13 @@ impl<'a> FilteredWalk<'a> {
                 }
             }
         }
+        self.look_behind();
+    }
+
+    /// Leaves in `scratch.behind` the nodes to whose neighbours the walk looks, since too few of those that it met pass.
+    #[inline(always)]
+    fn look_behind(&mut self) {
+        let Scratch { fresh, behind, .. } = &mut *self.scratch;
         self.looked += fresh.len() + behind.len();
         self.passed += fresh.len();
         // As many as there would be if all passed.
@@ -303,7 +310,7 @@ impl<'a> FilteredWalk<'a> {
         behind.sort_unstable();
         behind.truncate(self.most_behind);
         for via in behind.iter() {
-            blocks.prefetch_ids(via.node());
+            self.passing.graph.ground().blocks.prefetch_ids(via.node());
         }
     }
 

@@ -209,11 +209,8 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
                 let alive = first..first + 2_000;
                 let passes = |row: u64| row % 4 == 1 && alive.contains(&row);
                 let expected = data.exact(query, 10, &passes);
-                let entries: Vec<u64> = alive
-                    .clone()
-                    .filter(|row| passes(*row))
-                    .step_by(31)
-                    .collect();
+                let passing = alive.clone().filter(|row| passes(*row));
+                let entries: Vec<u64> = passing.step_by(31).collect();
                 let asked = Filtered {
                     k: 10,
                     ef: 2_000,
@@ -228,12 +225,8 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
                 assert_eq!(found, expected);
                 // Those that are gone may or may not be there, as what they were.
                 let gone = |row: u64| row >= first.saturating_sub(300) && row < first;
-                let (found, missing) = scanned(
-                    &graph,
-                    &data,
-                    (query, 5),
-                    (0..first).filter(|row| gone(*row)),
-                );
+                let rows = (0..first).filter(|row| gone(*row));
+                let (found, missing) = scanned(&graph, &data, (query, 5), rows);
                 let left = |row: u64| gone(row) && !missing.contains(&row);
                 assert_eq!(found, data.exact(query, 5, &left));
             }
