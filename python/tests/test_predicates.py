@@ -39,7 +39,7 @@ def table(dice: random.Random) -> pa.Table:
             "s": column(lambda: dice.choice(WORDS), pa.string()),
             "t": column(lambda: dice.choice(WORDS), pa.string()),
             "f": column(lambda: dice.random() < 0.5, pa.bool_()),
-            "at": column(lambda: begin + dt.timedelta(hours=dice.randint(0, 20_000)), pa.timestamp("us")),
+            "moment": column(lambda: begin + dt.timedelta(hours=dice.randint(0, 20_000)), pa.timestamp("us")),
         }
     )
 
@@ -69,7 +69,7 @@ class Grammar:
                 f"CASE WHEN {self.condition(depth - 1)} THEN {inner[0]} ELSE {inner[1]} END",
                 f"length({self.text(depth - 1)})",
                 "(a % 7)",
-                "extract(month FROM at)",
+                "extract(month FROM moment)",
             ]
         )
 
@@ -110,9 +110,10 @@ class Grammar:
                 f"{number} BETWEEN {dice.randint(-9, 0)} AND {dice.randint(0, 9)}",
                 f"a {dice.choice(['IN', 'NOT IN'])} ({values})",
                 f"{text} {dice.choice(['IN', 'NOT IN'])} ({words})",
-                f"{dice.choice(['a', 's', 'f', 'at'])} IS {dice.choice(['', 'NOT '])}NULL",
-                f"a IS {dice.choice(['', 'NOT '])}DISTINCT FROM {other}",
-                f"at {compare} {day}",
+                f"{dice.choice(['a', 's', 'f', 'moment'])} IS {dice.choice(['', 'NOT '])}NULL",
+                # In parentheses: the parser takes all that follows for the right side.
+                f"(a IS {dice.choice(['', 'NOT '])}DISTINCT FROM {other})",
+                f"moment {compare} {day}",
                 "f",
                 f"f = ({number} > 0)",
             ]

@@ -10,12 +10,13 @@ use crate::quantization::Quantization;
 
 impl Options {
     /// The keys of the configuration that an engine reads; the others are for a server.
-    pub const KEYS: [&str; 24] = [
+    pub const KEYS: [&str; 25] = [
         "compact_interval",
         "doput_batch_size",
         "hnsw_ef_construction",
         "hnsw_ef_search",
         "hnsw_m",
+        "hybrid_alpha",
         "hybrid_text_columns",
         "index_queue_size",
         "index_workers",
@@ -24,7 +25,6 @@ impl Options {
         "quantization",
         "rabitq_ef_construction",
         "recall_share",
-        "hybrid_alpha",
         "snapshot_interval",
         "storage_async_fsync",
         "storage_segment_size",

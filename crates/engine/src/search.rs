@@ -419,7 +419,10 @@ impl Searcher<'_> {
         let ef = ef.max(self.k);
         let mut stats = vec![SearchStats::default(); queries.len()];
         let at = (self.view, self.column);
-        let entries = self.rows.matching.as_ref().map(|rows| rows.sample());
+        let filtered = self.rows.matching.as_ref().map(|rows| rows.sample());
+        // Dead rows that did not leave the graph yet are in the way like rows that do not pass.
+        let many_dead = self.view.live * 4 < index.graph.len() as u64 * 3;
+        let entries = filtered.or(many_dead.then_some(&[][..]));
         let found =
             index
                 .graph

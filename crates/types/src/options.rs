@@ -286,8 +286,6 @@ options! {
         rate_limit_burst: Int(0, 1_000_000_000), "0";
         /// Rows expire this long after their `timestamp`; 0: never.
         ttl: Span(0, u64::MAX), "0";
-        /// The weight of vectors against text.
-        hybrid_alpha: Float(0.0, 1.0), "0.5";
         /// The bucket for snapshots.
         s3_bucket: Kind::Text, "";
         /// The folder in the bucket.

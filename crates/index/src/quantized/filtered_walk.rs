@@ -287,12 +287,12 @@ impl<'a> FilteredWalk<'a> {
                 }
             }
         }
-        self.look_behind();
+        self.choose_behind();
     }
 
     /// Leaves in `scratch.behind` the nodes to whose neighbours the walk looks, since too few of those that it met pass.
     #[inline(always)]
-    fn look_behind(&mut self) {
+    fn choose_behind(&mut self) {
         let Scratch { fresh, behind, .. } = &mut *self.scratch;
         self.looked += fresh.len() + behind.len();
         self.passed += fresh.len();

@@ -89,7 +89,6 @@ fn parse(predicate: &str, dataset: &str, schema: &DFSchema) -> Result<Expr> {
             | Expr::OuterReferenceColumn(..) => Some("a query of its own"),
             Expr::Placeholder(_) => Some("a parameter"),
             Expr::Unnest(_) => Some("unnest"),
-            Expr::Alias(_) => Some("a name by AS"),
             _ => return Ok(TreeNodeRecursion::Continue),
         };
         Ok(TreeNodeRecursion::Stop)
