@@ -27,7 +27,7 @@ def table(dice: random.Random) -> pa.Table:
     def column(make, kind):
         return pa.array([maybe(make()) for _ in range(ROWS)], kind)
 
-    begin = dt.datetime(2023, 1, 1)
+    begin, hour = dt.datetime(2023, 1, 1), dt.timedelta(hours=1)
     numbers = pa.array([float(n % 7) for n in range(2 * ROWS)], pa.float32())
     return pa.table(
         {
@@ -39,7 +39,7 @@ def table(dice: random.Random) -> pa.Table:
             "s": column(lambda: dice.choice(WORDS), pa.string()),
             "t": column(lambda: dice.choice(WORDS), pa.string()),
             "f": column(lambda: dice.random() < 0.5, pa.bool_()),
-            "moment": column(lambda: begin + dt.timedelta(hours=dice.randint(0, 20_000)), pa.timestamp("us")),
+            "moment": column(lambda: begin + hour * dice.randint(0, 20_000), pa.timestamp("us")),
         }
     )
 
@@ -65,7 +65,7 @@ class Grammar:
                 f"({inner[0]} * {inner[1]})",
                 f"abs({inner[0]})",
                 f"coalesce({inner[0]}, {inner[1]})",
-                f"nullif({inner[0]}, {inner[1]})",
+                f"nullif(a, {dice.randint(-9, 9)})",
                 f"CASE WHEN {self.condition(depth - 1)} THEN {inner[0]} ELSE {inner[1]} END",
                 f"length({self.text(depth - 1)})",
                 "(a % 7)",

@@ -112,7 +112,7 @@ class Curl:
         self.base = f"http://{server.http}/v1"
 
     def __call__(self, path: str, body=None, method: str | None = None, **headers: str):
-        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         if data is not None:
             headers.setdefault("Content_Type", "application/json")
         headers = {name.replace("_", "-"): value for name, value in headers.items()}

@@ -48,7 +48,7 @@ def test_a_search_for_several_and_one_for_text() -> None:
     assert several == {"search": {"dataset": "d", "vectors": [[1.0, 2.0], [3.0, 4.0]]}}
     text = search_ticket("d", None, {"text_query": "words"})
     assert text == {"search": {"dataset": "d", "text_query": "words"}}
-    with pytest.raises(InvalidArgument, match="needs a vector or a text_query"):
+    with pytest.raises(InvalidArgument, match="needs a vector, a text_query"):
         search_ticket("d", None, {})
 
 

@@ -13,7 +13,7 @@ use crate::vectors::Vectors;
 /// Rows whose vectors are asked for before the first of them is compared.
 const AHEAD: usize = 16;
 /// Rows that are compared before the time limit is looked at.
-const PIECE: usize = 4_096;
+const PIECE: u64 = 4_096;
 
 impl Searcher<'_> {
     /// Scans the rows from `from` on.
@@ -145,7 +145,7 @@ impl Searcher<'_> {
             if ahead.is_empty() {
                 break;
             }
-            if found.rows_scanned % PIECE as u64 == 0 {
+            if found.rows_scanned.is_multiple_of(PIECE) {
                 self.check_deadline()?;
             }
             for row in ahead.drain(..) {

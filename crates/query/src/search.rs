@@ -104,7 +104,7 @@ impl SearchObject {
     /// Reads a search object that is the whole body.
     ///
     /// # Errors
-    /// As [`Ticket::parse`].
+    /// As [`crate::Ticket::parse`].
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         json::read(bytes, "search", SEARCH_KEYS)
     }
@@ -123,7 +123,7 @@ impl SearchObject {
     /// The dataset and the engine's request.
     ///
     /// # Errors
-    /// As [`Ticket::parse`].
+    /// As [`crate::Ticket::parse`].
     pub fn into_request(mut self) -> Result<(String, SearchRequest)> {
         self.refuse_what_is_missing()?;
         let sources = [

@@ -395,7 +395,7 @@ fn deep_statements_do_not_overflow_a_stack() {
     assert!(told(&session, &sum).contains("951"));
     for deep in [
         format!("SELECT {}1{}", "(".repeat(3_000), ")".repeat(3_000)),
-        format!("SELECT {}1", "-".repeat(1) + &"NOT ".repeat(3_000)),
+        format!("SELECT {}1", "-".to_owned() + &"NOT ".repeat(3_000)),
         format!("SELECT {}1{}", "[".repeat(3_000), "]".repeat(3_000)),
         format!(
             "{}SELECT 1{}",
