@@ -169,6 +169,12 @@ def test_the_gateway_does_what_flight_does(curl, remote, dataset) -> None:
     assert curl.json("/search", hybrid)[1]["query"]["strategy"] == "hybrid"
     objects = curl.json("/actions/HybridSearch", hybrid)[1]
     assert {"ID", "Distance", "Score", "Metadata", "Vector"} == set(objects[0])
+    nearest = f'SELECT id FROM "{dataset}" WHERE id > $2 ORDER BY distance(vector, $1) LIMIT 2'
+    status, found = curl.json("/sql", {"sql": nearest, "parameters": [[1.0, 0.0], 20]})
+    assert (status, found) == (200, {"rows": [{"id": 29}, {"id": 28}]})
+    assert curl.json("/sql", {"sql": f'SELECT count(*) AS n FROM "{dataset}"'})[1]["rows"] == [
+        {"n": 30}
+    ]
     assert curl.json("/delete", {"dataset": dataset, "where": "id < 10"})[0] == 200
     assert curl.json(f"/datasets/{dataset}")[1]["rows"] == 20
     assert curl.json("/actions/check_readiness", {"dataset": dataset})[1]["rows"] == 20
@@ -200,6 +206,9 @@ REFUSED = [
     ("/datasets/x/rows", [1], {}, 400, "bad_rows"),
     ("/datasets/x/rows", [{"id": 1}], {}, 400, "no_vector_column"),
     ("/rows", {"search": {"dataset": "x", "vector": [1]}}, {}, 400, "bad_ticket"),
+    ("/sql", {"sql": "SELEC 1"}, {}, 400, "bad_sql"),
+    ("/sql", {"sql": "SELECT 1 / 0"}, {}, 400, "division_by_zero"),
+    ("/sql", {"query": "SELECT 1"}, {}, 400, "unknown_key"),
     ("/actions/nothing", {}, {}, 501, "unknown_action"),
     ("/delete", {"dataset": "nowhere", "id": 1}, {}, 404, "dataset_not_found"),
 ]

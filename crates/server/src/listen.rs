@@ -87,7 +87,7 @@ impl Listeners {
     ) -> Result<(), Error> {
         let data = flight(context, Role::Data, self.data, stopped.clone());
         let meta = flight(context, Role::Meta, self.meta, stopped.clone());
-        let gateway = gateway::router(context.engine.clone());
+        let gateway = gateway::router(context);
         let http =
             axum::serve(self.http, router(health, gateway)).with_graceful_shutdown(told(stopped));
         let http = async { http.await.map_err(Error::Http) };

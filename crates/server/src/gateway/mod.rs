@@ -7,6 +7,8 @@
 
 mod reply;
 mod rows;
+mod sql;
+mod stream;
 mod wanted;
 
 use axum::Router;
@@ -19,6 +21,7 @@ use longbow_engine::{Class, Engine};
 use longbow_query::{Answer, Refusal, SearchObject, Ticket};
 use serde_json::{Value, json};
 
+use crate::context::Shared;
 use crate::gateway::reply::{Refused, json_of};
 use crate::gateway::wanted::{Format, check_json};
 
@@ -28,8 +31,9 @@ const MOST_BYTES: usize = 256 << 20;
 type Result<T> = std::result::Result<T, Refused>;
 
 /// The routes under `/v1`.
-pub(crate) fn router(engine: Engine) -> Router {
-    Router::new()
+pub(crate) fn router(context: &Shared) -> Router {
+    let sql = Router::new().route("/sql", post(sql::run));
+    let own = Router::new()
         .route("/", get(document))
         .route("/openapi.json", get(document))
         .route("/datasets", get(datasets))
@@ -40,8 +44,9 @@ pub(crate) fn router(engine: Engine) -> Router {
         .route("/delete", post(delete))
         .route("/actions/{name}", post(action))
         .fallback(unknown)
+        .with_state(context.engine.clone());
+    own.merge(sql.with_state(Shared::clone(context)))
         .layer(DefaultBodyLimit::max(MOST_BYTES))
-        .with_state(engine)
 }
 
 /// What there is, for programs: OpenAPI 3.1.

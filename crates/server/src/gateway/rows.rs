@@ -1,28 +1,24 @@
 //! Rows in and out.
 
 use std::io::Cursor;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
-use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, header};
-use axum::response::{IntoResponse, Response};
-use longbow_engine::{Engine, Pending, Scan};
-use longbow_query::rows::{RowsAs, read, write_bytes};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use longbow_engine::{Engine, Pending};
+use longbow_query::rows::{RowsAs, read};
 use longbow_query::{Refusal, Ticket, invalid};
 use serde_json::json;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 
 use super::reply::json_of;
-use super::wanted::{ARROW, Format, PutQuery, RowsQuery, body_format, check_json};
+use super::stream::stream;
+use super::wanted::{Format, PutQuery, RowsQuery, body_format, check_json};
 use super::{Result, blocking, ticket};
-
-/// Pieces of an answer that are ready before the client takes them.
-const AHEAD: usize = 2;
 
 /// Rows of a dataset.
 pub async fn get(
@@ -52,67 +48,9 @@ async fn scan(engine: Engine, format: Format, ticket: Ticket) -> Result<Response
         return Err(invalid("bad_ticket", text).into());
     };
     let scan = blocking(move || Ok(engine.scan(&dataset, &request)?)).await?;
-    let (sender, pieces) = mpsc::channel(AHEAD);
-    let kind = match format {
-        Format::Json => "application/json",
-        Format::Arrow => ARROW,
-    };
-    tokio::task::spawn_blocking(move || {
-        let send = |piece: Vec<u8>| sender.blocking_send(Ok(Bytes::from(piece))).is_ok();
-        let written = match format {
-            Format::Json => write_json(scan, send),
-            Format::Arrow => write_arrow(scan, send),
-        };
-        if let Err(error) = written {
-            tracing::warn!(%error, "an answer was broken off");
-            // The status went out before: all that is left is to end the body so that the client sees it is not whole.
-            let _ = sender.blocking_send(Err(std::io::Error::other(error)));
-        }
-    });
-    let body = Body::from_stream(ReceiverStream::new(pieces));
-    Ok(([(header::CONTENT_TYPE, kind)], body).into_response())
-}
-
-/// `{"rows": [...]}`, piece by piece, until nobody takes them.
-fn write_json(scan: Scan, send: impl Fn(Vec<u8>) -> bool) -> std::result::Result<(), ArrowError> {
-    let mut written = b"{\"rows\":[".to_vec();
-    let mut first = true;
-    for batch in batches(scan) {
-        let rows = write_bytes(&batch?)?;
-        let rows = &rows[1..rows.len() - 1];
-        if rows.is_empty() {
-            continue;
-        }
-        if !std::mem::take(&mut first) {
-            written.push(b',');
-        }
-        written.extend_from_slice(rows);
-        if !send(std::mem::take(&mut written)) {
-            return Ok(());
-        }
-    }
-    written.extend_from_slice(b"]}");
-    send(written);
-    Ok(())
-}
-
-fn write_arrow(scan: Scan, send: impl Fn(Vec<u8>) -> bool) -> std::result::Result<(), ArrowError> {
-    let schema = std::sync::Arc::clone(scan.schema());
-    let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
-    for batch in batches(scan) {
-        writer.write(&batch?)?;
-        if !send(std::mem::take(writer.get_mut())) {
-            return Ok(());
-        }
-    }
-    writer.finish()?;
-    send(std::mem::take(writer.get_mut()));
-    Ok(())
-}
-
-/// The batches of a scan, decoded.
-fn batches(scan: Scan) -> impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>> {
-    scan.decoded().map(|batch| Ok(batch?))
+    let schema = Arc::clone(scan.schema());
+    let batches = scan.decoded().map(|batch| batch.map_err(Refusal::from));
+    Ok(stream(format, schema, batches))
 }
 
 /// Takes rows.
