@@ -39,12 +39,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut session = engine.put("texts", &batch.schema())?;
         session.record_batch(&batch)?.wait()?;
     }
-    while engine.text_pieces("texts")?.1 < texts.len() as u64 {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let indexed = engine
+        .dataset("texts")?
+        .wait_for_index(Duration::from_secs(3_600));
+    assert!(indexed, "an hour suffices");
     let took = started.elapsed();
-    // Merging may still be under way.
-    std::thread::sleep(Duration::from_secs(2));
+    // Merging may still be under way: these are the pieces that the queries below ask.
     let (pieces, rows, bytes) = engine.text_pieces("texts")?;
     let rate = rows as f64 / took.as_secs_f64();
     eprintln!(

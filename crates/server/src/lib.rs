@@ -1,4 +1,4 @@
-//! The server: Arrow Flight for data and for status, HTTP for metrics and health, around one engine.
+//! The server: Arrow Flight for data and for status, HTTP for metrics, health and JSON, around one engine.
 //!
 //! Two Flight servers on two ports, so that a long transfer never holds up a status call. Both speak the same
 //! service; a call on the wrong one says which has it.

@@ -9,8 +9,8 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Statement as Ast, TableFactor, Value,
-    ValueWithSpan, VisitMut, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Statement as Ast, TableFactor,
+    TableFunctionArgs, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -109,17 +109,9 @@ impl VisitorMut for Numbers {
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> Flow {
-        let TableFactor::Table {
-            name,
-            args: Some(arguments),
-            ..
-        } = table
-        else {
+        let Some(arguments) = search_arguments(table) else {
             return Flow::Continue(());
         };
-        if !name.to_string().eq_ignore_ascii_case(vector_search::NAME) {
-            return Flow::Continue(());
-        }
         match in_their_places(std::mem::take(&mut arguments.args)) {
             Ok(placed) => {
                 arguments.args = placed;
@@ -201,17 +193,9 @@ impl VisitorMut for StandIns {
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> Flow {
-        let TableFactor::Table {
-            name,
-            args: Some(arguments),
-            ..
-        } = table
-        else {
+        let Some(arguments) = search_arguments(table) else {
             return Flow::Continue(());
         };
-        if !name.to_string().eq_ignore_ascii_case(vector_search::NAME) {
-            return Flow::Continue(());
-        }
         for (argument, (name, usual)) in arguments.args.iter_mut().zip(ARGUMENTS) {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
                 continue;
@@ -251,6 +235,18 @@ fn written(text: &str, expr: &mut Expr) -> Flow {
             "bad_parameters",
             &format!("{error}; bind another value"),
         )),
+    }
+}
+
+/// The arguments of a search that stands as a table.
+fn search_arguments(table: &mut TableFactor) -> Option<&mut TableFunctionArgs> {
+    match table {
+        TableFactor::Table {
+            name,
+            args: Some(arguments),
+            ..
+        } if name.to_string().eq_ignore_ascii_case(vector_search::NAME) => Some(arguments),
+        _ => None,
     }
 }
 
