@@ -19,6 +19,13 @@ class Asked(NamedTuple):
     ef: int | None
     exact: bool | None
     column: str | None
+    filters: list[dict[str, Any]] | None
+    where: str | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether any row may be found."""
+        return self.filters is None and self.where is None
 
 
 class Backend(Protocol):

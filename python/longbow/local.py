@@ -49,8 +49,13 @@ class Local:
             queries = given
         else:
             queries = vectors.floats(given)
-        k, ef, exact, column = asked
-        told, kind, distances = self.engine.nearest(dataset, queries, (k, ef, bool(exact), column))
+        k = asked.k
+        if asked.is_plain:
+            plain = (k, asked.ef, bool(asked.exact), asked.column)
+            told, kind, distances = self.engine.nearest(dataset, queries, plain)
+        else:
+            search = encode({"dataset": dataset, **without_none(asked._asdict())})
+            told, kind, distances = self.engine.nearest_where(search, queries)
         ids = numpy.ids(told, kind)
         distances = numpy.read(distances, numpy.float32)
         if queries.ndim == 1:

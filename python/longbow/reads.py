@@ -142,6 +142,8 @@ class Reads:
         column: str | None = None,
         ef: int | None = None,
         exact: bool | None = None,
+        filters: Filters = None,
+        where: str | None = None,
     ) -> tuple[Any, Any]:
         """:meth:`search` with the answer in two numpy arrays: the lean way, where
         ids and distances are all that is wanted.
@@ -151,7 +153,7 @@ class Reads:
             vectors: one vector, or several (2-D); float32 arrays of numpy's are
                 read where they are.
             k: rows per query.
-            column, ef, exact: as in :meth:`search`.
+            column, ef, exact, filters, where: as in :meth:`search`.
 
         Returns:
             Ids (``int64`` or ``uint64``, or objects for text) and distances
@@ -165,7 +167,8 @@ class Reads:
             >>> ids.tolist(), distances.shape
             (['b1', 'b2'], (2,))
         """
-        return self._backend.nearest(dataset, vectors, Asked(k, ef, exact, column))
+        asked = Asked(k, ef, exact, column, filter_list(filters), where)
+        return self._backend.nearest(dataset, vectors, asked)
 
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:
         """The ``k`` rows nearest to a row of the dataset, that row among them.

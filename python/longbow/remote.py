@@ -44,7 +44,7 @@ class Remote:
         if not vectors.is_many(given):
             return arrays.columns(self.search(dataset, given, options))
         queries = vectors.matrix(given)
-        if asked.exact is None and asked.column is None:
+        if asked.is_plain and asked.exact is None and asked.column is None:
             found = self.join(dataset, queries, asked.k, asked.ef).read_all()
         else:
             found = self.search(dataset, queries, options)

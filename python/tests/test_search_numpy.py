@@ -33,6 +33,27 @@ def test_several_queries_give_a_row_each(client, points) -> None:
     assert one.shape == (1, 3)
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"filters": ("id", "<", 40)},
+        {"filters": [("id", ">=", 100), {"field": "id", "op": "<", "value": 103}]},
+        {"where": "id % 50 = 7"},
+        {"filters": ("id", ">", 200), "where": "id < 260", "exact": True},
+        {"where": "id < 0"},
+    ],
+)
+def test_filters_hold_for_arrays_too(client, points, asked) -> None:
+    table = client.search(points, MATRIX[3], k=5, **asked)
+    ids, distances = client.search_numpy(points, MATRIX[3], k=5, **asked)
+    assert ids.tolist() == table["id"].to_pylist()
+    assert distances.tolist() == table["distance"].to_pylist()
+    several, _ = client.search_numpy(points, MATRIX[3:5], k=5, **asked)
+    assert several.shape == (2, 5)
+    assert several[0, : len(ids)].tolist() == ids.tolist()
+    assert (several[0, len(ids) :] == -1).all()
+
+
 KINDS = [
     ([7, 8], "int64", -1),
     (np.array([7, 2**63 + 1], "u8"), "uint64", 2**64 - 1),

@@ -17,6 +17,7 @@ use crate::view::View;
 /// How many times the usual effort is made for a target by a graph that was not calibrated yet.
 const CAUTION: usize = 8;
 const NOT_CALIBRATED: &str = "the index is not calibrated yet: eight times the usual effort was made, and what it reaches is not known";
+const FILTERED: &str = "efforts are measured without a filter: at least the usual one was made, and what it reaches behind this filter is not known";
 
 /// How far a search of a graph goes.
 #[derive(Debug, Clone)]
@@ -34,7 +35,8 @@ pub(crate) struct Plan {
     /// Whether all rows are scanned.
     pub exact: bool,
     target: Option<f32>,
-    calibrated: bool,
+    /// Why it is not known what the effort reaches.
+    unknown: Option<&'static str>,
 }
 
 impl Plan {
@@ -51,7 +53,7 @@ impl Plan {
             effort: Effort::Fixed(request.ef.unwrap_or(usual)),
             exact: request.exact,
             target: None,
-            calibrated: true,
+            unknown: None,
         };
         let (false, None, Some(target)) = (request.exact, request.ef, target) else {
             return plan;
@@ -60,12 +62,18 @@ impl Plan {
         let (rows, curve) = known();
         if target >= 1.0 || rows < LEAST_ROWS {
             plan.exact = true;
+        } else if let (Some(curve), true) = (&curve, request.filter.is_some()) {
+            plan.unknown = Some(FILTERED);
+            match curve.start(target, request.k, false) {
+                Some(start) => plan.effort = Effort::Fixed(start.ef.max(usual)),
+                None => plan.exact = true,
+            }
         } else if let Some(curve) = curve {
             plan.effort = Effort::Target(target, curve);
         } else {
             let cautious = CAUTION.saturating_mul(usual.max(request.k));
             plan.effort = Effort::Fixed(cautious.min(MAX_EF));
-            plan.calibrated = false;
+            plan.unknown = Some(NOT_CALIBRATED);
         }
         plan
     }
@@ -89,7 +97,10 @@ impl Plan {
         info.recall_expected = all.map(|all| all.iter().sum::<f32>() / all.len().max(1) as f32);
         let beyond = |one: &&&Found| one.ef.is_none() && one.strategy == Strategy::GraphThenExact;
         info.recall_note = match found.iter().filter(beyond).count() {
-            _ if !self.calibrated => Some(NOT_CALIBRATED.into()),
+            _ if let Some(unknown) = self.unknown => {
+                // What was scanned is known.
+                info.recall_expected.is_none().then(|| unknown.into())
+            }
             0 => None,
             beyond => Some(format!(
                 "no effort that was measured reaches the target for {beyond} of {} queries: all rows were scanned for them",
@@ -119,8 +130,7 @@ impl Searcher<'_> {
     }
 
     /// Walks the graph for all queries as far as each needs: a first walk for all, and a wider one for those whose first
-    /// one went like those of queries that need it. With a filter, walks go otherwise than those that were measured, so all get
-    /// the effort of ordinary queries. A query that no walk suffices for is left without an answer and
+    /// one went like those of queries that need it. A query that no walk suffices for is left without an answer and
     /// without an effort.
     pub fn walk_to(
         &self,
@@ -129,7 +139,7 @@ impl Searcher<'_> {
         (index, queries): (&Reached, &[Query]),
         all: &mut [Found],
     ) -> Result<Vec<Vec<Neighbor>>> {
-        let Some(start) = curve.start(target, self.k, self.rows.matching.is_none()) else {
+        let Some(start) = curve.start(target, self.k, true) else {
             return Ok(vec![Vec::new(); queries.len()]);
         };
         let mut answers = self.walk_by(start.ef, index, queries, all)?;

@@ -155,7 +155,7 @@ impl Graph {
 
     /// For each query the `k` rows nearest to it for which `visible` holds, as far as a search of breadth `ef` finds
     /// them, by their exact distances. All visible rows are alive in the view. `stats` are those of each query. Of a filter
-    /// that decides what is visible, `entries` are some rows that pass.
+    /// that decides what is visible, `entries` are some rows that pass, and how many pass at most.
     ///
     /// # Errors
     /// If a batch cannot be read.
@@ -163,7 +163,7 @@ impl Graph {
         &self,
         queries: &[Query],
         (k, ef): (usize, usize),
-        (visible, entries): (&(dyn Fn(u64) -> bool + Sync), Option<&[u64]>),
+        (visible, entries): (&(dyn Fn(u64) -> bool + Sync), Option<(&[u64], u64)>),
         (view, column): (&View, &VectorColumn),
         stats: &mut [SearchStats],
     ) -> Result<Vec<Vec<Neighbor>>> {
@@ -176,11 +176,12 @@ impl Graph {
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
-                let filtered = entries.map(|entries| Filtered {
+                let filtered = entries.map(|(entries, passing)| Filtered {
                     k,
                     ef,
                     passes: visible,
                     entries,
+                    passing,
                 });
                 let found = match (filtered, queries, &mut *stats) {
                     (None, [query], [stats]) => {

@@ -25,7 +25,7 @@ pub(crate) struct RowSet {
 }
 
 /// Rows of a sample.
-const SAMPLE: u64 = 32;
+const SAMPLE: u64 = 128;
 
 impl RowSet {
     /// How many rows.
@@ -176,7 +176,7 @@ mod tests {
             }
             prop_assert_eq!(set.len(), plain.len() as u64);
             let sample = set.sample().to_vec();
-            prop_assert_eq!(sample.len(), plain.len().min(32));
+            prop_assert_eq!(sample.len(), plain.len().min(SAMPLE as usize));
             prop_assert!(sample.is_sorted() && sample.iter().all(|row| plain.contains(row)));
             prop_assert_eq!(sample.iter().collect::<BTreeSet<_>>().len(), sample.len());
             prop_assert!(set.iter_from(from).eq(plain.range(from..).copied()));

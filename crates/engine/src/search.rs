@@ -419,10 +419,11 @@ impl Searcher<'_> {
         let ef = ef.max(self.k);
         let mut stats = vec![SearchStats::default(); queries.len()];
         let at = (self.view, self.column);
-        let filtered = self.rows.matching.as_ref().map(|rows| rows.sample());
+        let matching = self.rows.matching.as_ref();
+        let filtered = matching.map(|rows| (rows.sample(), rows.len()));
         // Dead rows that did not leave the graph yet are in the way like rows that do not pass.
         let many_dead = self.view.live * 4 < index.graph.len() as u64 * 3;
-        let entries = filtered.or(many_dead.then_some(&[][..]));
+        let entries = filtered.or(many_dead.then_some((&[][..], self.view.live)));
         let found =
             index
                 .graph

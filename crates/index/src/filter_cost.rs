@@ -24,6 +24,15 @@ const NODE: f64 = 400.0;
 const NODE_ELEMENT: f64 = 1.0;
 /// Of such a node, for each node that is looked at until one passes.
 const LOOK: f64 = 250.0;
+/// Of a node that the walk holds, relative to the others, where it does not begin where the rows are.
+const ELSEWHERE: f64 = 1.8;
+/// How much longer than such a walk a scan may take: where the nearest of the rows lie apart from each other, a walk misses
+/// some, and a scan none.
+const SURE: f64 = 2.0;
+
+fn scan(passing: f64, dim: f64) -> f64 {
+    BEGIN + passing * (ROW + ELEMENT * dim)
+}
 
 impl FilterCost {
     /// What it takes to find the nearest of `passing` rows of a graph of `rows` vectors of `dim` elements, where a walk
@@ -36,8 +45,19 @@ impl FilterCost {
         let held = (ef.max(k) as f64).min(passing);
         let looks = (held * one_in).min(rows);
         FilterCost {
-            scan: BEGIN + passing * (ROW + ELEMENT * dim),
+            scan: scan(passing, dim),
             walk: BEGIN + DESCEND + held * (NODE + NODE_ELEMENT * dim) + looks * LOOK,
+        }
+    }
+
+    /// What it takes to find the nearest of `passing` rows that lie elsewhere than around the query, by a walk that holds
+    /// `ef`. The walk counts more than it takes, by what it misses.
+    pub(crate) fn elsewhere(passing: u64, dim: usize, ef: usize) -> Self {
+        let (passing, dim) = (passing as f64, dim as f64);
+        let node = ELSEWHERE * (NODE + NODE_ELEMENT * dim);
+        FilterCost {
+            scan: scan(passing, dim),
+            walk: SURE * (ef as f64) * node,
         }
     }
 
@@ -75,6 +95,24 @@ mod tests {
                 cost.is_scan(),
                 is_scan,
                 "{passing} of {rows}, {dim} dimensions, effort {ef}: {cost:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_lies_elsewhere_is_scanned_if_it_is_little() {
+        for (passing, dim, ef, is_scan) in [
+            (1_000, 784, 60, true),
+            (6_000, 784, 60, false),
+            (18_000, 784, 300, true),
+            (30_000, 784, 300, false),
+            (u64::MAX, 784, 300, false),
+        ] {
+            let cost = FilterCost::elsewhere(passing, dim, ef);
+            assert_eq!(
+                cost.is_scan(),
+                is_scan,
+                "{passing} of effort {ef}: {cost:?}"
             );
         }
     }

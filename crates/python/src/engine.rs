@@ -56,6 +56,23 @@ impl Engine {
         worked.map_err(raised)
     }
 
+    fn lean_search<'py>(
+        &self,
+        py: Python<'py>,
+        dataset: &str,
+        request: &SearchRequest,
+        many: Option<usize>,
+    ) -> PyResult<Nearest<'py>> {
+        if many == Some(0) {
+            return Err(invalid("missing_query", "no vectors to search for"));
+        }
+        let found = self.working(py, |inner| {
+            let reply = inner.search(dataset, request)?.batch;
+            Table::new(&reply, request.k, many, inner.options().memory_limit)
+        })?;
+        found.into_python(py)
+    }
+
     /// As [`Engine::close`], of an engine that nobody else can ask any more.
     fn end(&self, inner: &Inner) -> longbow_engine::Result<()> {
         let moved = self.saved != Some(inner.log_indices().0);
@@ -152,17 +169,25 @@ impl Engine {
     ) -> PyResult<Nearest<'py>> {
         let queries = Queries::read(queries)?;
         let many = queries.many.then_some(queries.vectors.len());
-        if many == Some(0) {
-            return Err(invalid("missing_query", "no vectors to search for"));
-        }
         let mut request = lean(asked).map_err(raised)?;
         request.vectors = queries.vectors;
         request.first_query = many.map(|_| 0);
-        let found = self.working(py, |inner| {
-            let reply = inner.search(dataset, &request)?.batch;
-            Table::new(&reply, request.k, many, inner.options().memory_limit)
-        })?;
-        found.into_python(py)
+        self.lean_search(py, dataset, &request, many)
+    }
+
+    /// The same for a search as clients write it.
+    fn nearest_where<'py>(
+        &self,
+        py: Python<'py>,
+        search: &[u8],
+        queries: &Bound<'py, PyAny>,
+    ) -> PyResult<Nearest<'py>> {
+        let queries = Queries::read(queries)?;
+        let many = queries.many.then_some(queries.vectors.len());
+        let search = SearchObject::parse(search).map_err(raised)?;
+        let search = search.with_queries(queries.vectors, queries.many);
+        let (dataset, request) = search.into_request().map_err(raised)?;
+        self.lean_search(py, &dataset, &request, many)
     }
 
     /// The rows that a ticket, as clients write it, asks for.

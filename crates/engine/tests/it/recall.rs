@@ -209,4 +209,12 @@ fn few_rows_are_scanned_and_filters_keep_the_target() {
     assert_eq!(found.info.strategy, "graph_filtered");
     let recall = recall(&found, &truth);
     assert!(recall >= 0.67, "{recall}: {:?}", found.info);
+    // That was measured without a filter.
+    assert_eq!(found.info.recall_expected, None);
+    assert!(
+        found
+            .info
+            .recall_note
+            .is_some_and(|note| note.contains("filter"))
+    );
 }

@@ -2,6 +2,7 @@
 
 use super::QuantizedGraph;
 use super::block::NONE;
+use super::filtered_begin::Entries;
 use super::filtered_walk::FilteredWalk;
 use super::front::Front;
 use super::level::{LEVELS, Level};
@@ -25,8 +26,10 @@ pub struct Filtered<'a> {
     /// Whether a row passes. A walk asks it of many rows, so it should take no more than a look into a bitmap.
     pub passes: &'a (dyn Fn(u64) -> bool + Sync),
     /// Some of the rows that pass, at random: where the walk begins besides near the query, so that it finds those that
-    /// pass though none does around the query. A few dozen suffice; those that are not in the graph do not count.
+    /// pass though none does around the query. A hundred suffice; those that are not in the graph do not count.
     pub entries: &'a [u64],
+    /// How many pass, or more. If a walk turns out to be the worse way to find their nearest, it leaves them to a scan.
+    pub passing: u64,
 }
 
 /// Takes nodes of the level above the lowest: the nearest is where the walk begins.
@@ -51,7 +54,7 @@ enum Phase<'a> {
 struct FilteredSearch<'a> {
     passing: Passing<'a>,
     ef: usize,
-    entries: &'a [u32],
+    entries: Entries<'a>,
     phase: Phase<'a>,
 }
 
@@ -136,7 +139,8 @@ impl QuantizedGraph {
     /// finds them. Of few rows, [`QuantizedGraph::scan_rows`] finds the nearest in less time, and for sure:
     /// [`crate::FilterCost`] tells.
     ///
-    /// The answer is shorter than `k` if the walk finds no more: then a scan tells whether there are more.
+    /// The answer is shorter than `k` if the walk finds no more, and empty if what passes lies elsewhere than around the
+    /// query, and is so little that a scan of it is the better way: then a scan tells whether there are more.
     ///
     /// # Panics
     /// If the query was prepared for another space.
@@ -225,7 +229,10 @@ impl QuantizedGraph {
         let mut search = FilteredSearch {
             passing,
             ef: filtered.ef.max(filtered.k),
-            entries,
+            entries: Entries {
+                nodes: entries,
+                passing: filtered.passing,
+            },
             phase,
         };
         if is_low {

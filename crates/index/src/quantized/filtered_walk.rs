@@ -7,6 +7,8 @@
 //!
 //! - The codes of a node's edges tell which of its neighbours are near enough to look behind. Of those only the numbers of
 //!   their neighbours are read, two cache lines.
+//! - Where most pass, to look behind the others would compare more than going through them does: there the walk takes
+//!   all edges, and ends when it holds enough that pass.
 //! - A filter that opposes the query leaves nothing around it. So the walk begins at rows that pass, too, which the caller
 //!   names (`entries`).
 //! - Should what passes fall into parts that are not two edges from each other, the walk goes on through the nearest nodes
@@ -18,9 +20,9 @@ use std::sync::atomic::Ordering;
 use longbow_kernels::rabitq::{Base, SLOTS};
 
 use super::block::{Blocks, NONE};
+use super::filtered_begin::Entries;
 use super::passing::Passing;
 use super::scratch::Scratch;
-use super::share::Share;
 use super::walk::{BATCH, FEW, FEWER, NEAR, SHORT, SLACK};
 use crate::candidate::Candidate;
 
@@ -36,33 +38,35 @@ const FEWEST_BRIDGES: usize = 64;
 /// How far a walk has come with its begin.
 #[derive(Clone, Copy)]
 enum Begin<'a> {
-    /// At the start, with nodes that pass should few be around it.
-    At(Candidate, &'a [u32]),
+    /// At the start.
+    At(Candidate, Entries<'a>),
     /// What is around the start was looked at.
-    Around(&'a [u32]),
+    Around(Candidate, Entries<'a>),
     Over,
 }
 
 /// A walk over the lowest level, in steps as `Walk` takes them.
 pub(super) struct FilteredWalk<'a> {
-    passing: Passing<'a>,
-    ef: usize,
+    pub(super) passing: Passing<'a>,
+    pub(super) ef: usize,
     /// Which of `scratch.fresh` were asked for, and are compared next.
     asked: std::ops::Range<usize>,
     /// Whether those in `scratch.fresh` were met when they were put there.
-    met: bool,
+    pub(super) met: bool,
     begin: Begin<'a>,
     /// Whether so few pass that the walk also goes through the nearest that do not.
-    is_sparse: bool,
+    pub(super) is_sparse: bool,
+    /// Whether so many pass that the walk goes through all nodes, and holds those that pass in `scratch.held`.
+    pub(super) is_through: bool,
     /// Nodes that were looked at around the start, and those of them that pass.
-    looked: usize,
-    passed: usize,
+    pub(super) looked: usize,
+    pub(super) passed: usize,
     /// Neighbours that pass that are to be compared for the node whose edges are followed.
     wanted: usize,
     /// Nodes that do not pass, and whose edges were followed.
     bridges: usize,
     /// Neighbours that do not pass, and that it looks behind at most.
-    most_behind: usize,
+    pub(super) most_behind: usize,
     pub(super) scratch: Box<Scratch>,
 }
 
@@ -74,7 +78,7 @@ impl<'a> FilteredWalk<'a> {
     pub(super) unsafe fn new(
         passing: Passing<'a>,
         ef: usize,
-        (start, entries): (Candidate, &'a [u32]),
+        (start, entries): (Candidate, Entries<'a>),
         scratch: Box<Scratch>,
     ) -> Self {
         let mut walk = FilteredWalk {
@@ -83,6 +87,7 @@ impl<'a> FilteredWalk<'a> {
             asked: 0..0,
             met: false,
             is_sparse: false,
+            is_through: false,
             begin: Begin::At(start, entries),
             wanted: 0,
             looked: 0,
@@ -136,13 +141,13 @@ impl<'a> FilteredWalk<'a> {
             } else {
                 match self.begin {
                     Begin::At(start, entries) => {
-                        self.begin = Begin::Around(entries);
+                        self.begin = Begin::Around(start, entries);
                         self.scratch.front.pop();
                         self.follow(start.node(), start.distance());
                     }
-                    Begin::Around(entries) => {
+                    Begin::Around(start, entries) => {
                         self.begin = Begin::Over;
-                        self.judge(entries);
+                        self.judge(start, entries);
                     }
                     Begin::Over => {
                         let next = self.scratch.front.pop();
@@ -156,34 +161,6 @@ impl<'a> FilteredWalk<'a> {
         }
         self.ask();
         true
-    }
-
-    /// Judges by what is around the start how much passes near the query. The less that is, the less does a walk see of all
-    /// that passes, and so it holds more. Should there be next to nothing, it also begins at the entries.
-    ///
-    /// # Safety
-    /// The entries were written, and the writes happened before.
-    unsafe fn judge(&mut self, entries: &[u32]) {
-        let Some(share) = Share::of(self.passed, self.looked) else {
-            return;
-        };
-        let more = share.wider(self.ef);
-        self.ef = self.ef.saturating_add(more);
-        self.scratch.front.widen(more);
-        if share > Share::Few {
-            return;
-        }
-        self.most_behind = SLOTS;
-        self.is_sparse = share == Share::Few;
-        let Scratch { visited, fresh, .. } = &mut *self.scratch;
-        fresh.clear();
-        self.met = true;
-        for entry in entries {
-            // SAFETY: the caller vouches for the entries.
-            if unsafe { self.passing.node(*entry) } && visited.meet(*entry) {
-                fresh.push(Candidate::new(0.0, *entry));
-            }
-        }
     }
 
     /// The nearest node that does not pass and was not looked behind yet, if the walk should go on through it.
@@ -228,13 +205,13 @@ impl<'a> FilteredWalk<'a> {
         Some((node, distance))
     }
 
-    /// Estimates the neighbours of `node`, and leaves those that may be near enough in `scratch.fresh`, if they pass, and
-    /// in `scratch.behind`, if they do not.
+    /// Estimates the neighbours of `node`, and leaves those that may be near enough in `scratch.fresh`, if they pass or the
+    /// walk goes through all, and in `scratch.behind`, if they do not.
     ///
     /// # Safety
     /// The node was written, and the write happened before.
     #[inline(always)]
-    unsafe fn follow(&mut self, node: u32, distance: f32) {
+    pub(super) unsafe fn follow(&mut self, node: u32, distance: f32) {
         let blocks = self.blocks();
         let passing = self.passing;
         let Scratch {
@@ -274,7 +251,9 @@ impl<'a> FilteredWalk<'a> {
                     continue;
                 }
                 let neighbor = Candidate::new(estimates[slot], id);
-                if visited.was_passed_over(id) {
+                if self.is_through {
+                    fresh.push(neighbor);
+                } else if visited.was_passed_over(id) {
                     behind.push(neighbor);
                 } else if passing.node(id) {
                     fresh.push(neighbor);
@@ -408,25 +387,23 @@ impl<'a> FilteredWalk<'a> {
         }
     }
 
-    /// Compares the nodes that were asked for, all of which pass.
+    /// Compares the nodes that were asked for, all of which pass, unless the walk goes through all.
     ///
     /// # Safety
     /// They were written, and the writes happened before.
     #[inline(always)]
     unsafe fn compare(&mut self) {
         let blocks = self.blocks();
-        let passing = self.passing;
-        let encoder = passing.graph.encoder();
-        let Scratch {
-            query,
-            front,
-            found,
-            fresh,
-            stats,
-            ..
-        } = &mut *self.scratch;
-        for neighbor in &fresh[self.asked.clone()] {
-            let node = neighbor.node();
+        let encoder = self.passing.graph.encoder();
+        for place in self.asked.clone() {
+            let Scratch {
+                query,
+                front,
+                fresh,
+                stats,
+                ..
+            } = &mut *self.scratch;
+            let node = fresh[place].node();
             if node == NONE {
                 continue;
             }
@@ -435,13 +412,42 @@ impl<'a> FilteredWalk<'a> {
             // SAFETY: the caller vouches for the nodes.
             unsafe {
                 let distance = encoder.distance(query, blocks.vector(node));
-                if let Some(place) = front.push(distance, node) {
-                    if place < NEAR {
-                        blocks.prefetch_edges(node);
-                    }
-                    passing.take(Candidate::new(distance, node), found);
+                if self.is_through && distance < front.limit() {
+                    front.widen(1);
                 }
+                let Some(place) = front.push(distance, node) else {
+                    continue;
+                };
+                if place < NEAR {
+                    blocks.prefetch_edges(node);
+                }
+                self.take(Candidate::new(distance, node));
             }
         }
+    }
+
+    /// Takes a node that was near enough, if it passes.
+    ///
+    /// # Safety
+    /// It was written, and the write happened before.
+    #[inline(always)]
+    unsafe fn take(&mut self, node: Candidate) {
+        let passing = self.passing;
+        let Scratch {
+            front, held, found, ..
+        } = &mut *self.scratch;
+        if self.is_through {
+            // SAFETY: the caller vouches for the node.
+            if !unsafe { passing.node(node.node()) } {
+                return;
+            }
+            held.push(node.distance(), node.node());
+            // Nothing beyond as many as are held is of use.
+            if held.limit() < f32::INFINITY {
+                front.tighten(held.limit());
+            }
+        }
+        // SAFETY: the caller vouches for the node.
+        unsafe { passing.take(node, found) };
     }
 }

@@ -27,6 +27,19 @@ impl Front {
         self.capacity = self.capacity.saturating_add(more);
     }
 
+    /// Holds all from now on, until it is tightened.
+    pub(super) fn open(&mut self) {
+        self.capacity = usize::MAX;
+    }
+
+    /// Drops those that are farther, and holds as many as stay.
+    pub(super) fn tighten(&mut self, farthest: f32) {
+        let stay = self.keys.partition_point(|key| distance(*key) <= farthest);
+        self.keys.truncate(stay);
+        self.capacity = stay.max(1);
+        self.next = self.next.min(stay);
+    }
+
     /// The distance that a candidate must be below to be taken.
     #[inline(always)]
     pub(super) fn limit(&self) -> f32 {
@@ -107,6 +120,7 @@ mod tests {
         Push(f32),
         Pop,
         Widen,
+        Tighten(f32),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -116,9 +130,10 @@ mod tests {
             Just(f32::INFINITY)
         ];
         let step = prop_oneof![
-            5 => distance.prop_map(Step::Push),
-            3 => Just(Step::Pop),
-            1 => Just(Step::Widen),
+            10 => distance.prop_map(Step::Push),
+            6 => Just(Step::Pop),
+            2 => Just(Step::Widen),
+            1 => (0u8..20).prop_map(|far| Step::Tighten(f32::from(far))),
         ];
         prop::collection::vec(step, 0..200)
     }
@@ -175,6 +190,11 @@ mod tests {
                 Step::Widen => {
                     front.widen(1);
                     model.capacity += 1;
+                }
+                Step::Tighten(farthest) => {
+                    front.tighten(*farthest);
+                    model.list.retain(|entry| entry.0 <= *farthest);
+                    model.capacity = model.list.len().max(1);
                 }
             }
             prop_assert_eq!(front.limit(), model.limit());

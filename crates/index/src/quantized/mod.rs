@@ -33,6 +33,7 @@
 pub(crate) mod block;
 mod encode;
 mod filtered;
+mod filtered_begin;
 mod filtered_walk;
 mod front;
 mod insert;

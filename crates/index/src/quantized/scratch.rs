@@ -23,6 +23,8 @@ pub(super) struct Scratch {
     pub(super) fresh: Vec<Candidate>,
     /// Of a search with a filter: neighbours that do not pass, behind which it looks next.
     pub(super) behind: Vec<Candidate>,
+    /// Of the same, where it goes through nodes that do not pass: those that do.
+    pub(super) held: Front,
     /// Of the same: nodes that do not pass, by about their distance.
     pub(super) around: BinaryHeap<Reverse<Candidate>>,
     /// Far neighbours to which a new node should lead.
@@ -38,6 +40,7 @@ impl Room for Scratch {
             + self.lut.bytes()
             + self.visited.bytes()
             + self.front.bytes()
+            + self.held.bytes()
             + self.found.capacity() * size_of::<Candidate>()
             + self.fresh.capacity() * size_of::<Candidate>()
             + self.behind.capacity() * size_of::<Candidate>()

@@ -7,24 +7,29 @@ pub(super) enum Share {
     Few,
     Some,
     Many,
+    More,
+    /// So many that looking behind those that do not pass would cost more than going through them.
+    Most,
 }
 
 impl Share {
-    /// `None` if most pass.
-    pub(super) fn of(passed: usize, looked: usize) -> Option<Share> {
-        let one_in = looked.checked_div(passed).unwrap_or(usize::MAX);
-        match one_in {
-            0..4 => None,
-            4..12 => Some(Share::Many),
-            12..32 => Some(Share::Some),
-            32..256 => Some(Share::Few),
-            _ => Some(Share::Nothing),
+    pub(super) fn of(passed: usize, looked: usize) -> Share {
+        // How many are looked at for ten that pass.
+        match looked.saturating_mul(10).checked_div(passed) {
+            None => Share::Nothing,
+            Some(0..25) => Share::Most,
+            Some(25..40) => Share::More,
+            Some(40..120) => Share::Many,
+            Some(120..320) => Share::Some,
+            Some(320..2560) => Share::Few,
+            Some(_) => Share::Nothing,
         }
     }
 
     /// How many more a walk holds for about the recall of one without a filter: measured on sets of images and of texts.
     pub(super) fn wider(self, ef: usize) -> usize {
         match self {
+            Share::More | Share::Most => 0,
             Share::Many => ef / 2,
             Share::Some | Share::Few => ef,
             Share::Nothing => ef.saturating_mul(5),
@@ -47,10 +52,7 @@ mod tests {
             (100, 500),
             (200, 500),
         ];
-        let more =
-            shares.map(|(passed, looked)| Share::of(passed, looked).map(|share| share.wider(10)));
-        let expected = [50, 50, 50, 10, 10, 5].map(Some);
-        assert_eq!(more[..6], expected);
-        assert_eq!(more[6], None);
+        let more = shares.map(|(passed, looked)| Share::of(passed, looked).wider(10));
+        assert_eq!(more, [50, 50, 50, 10, 10, 5, 0]);
     }
 }

@@ -24,6 +24,7 @@ fn filtered(
         ef,
         passes,
         entries: &entries,
+        passing: u64::MAX,
     };
     let mut stats = SearchStats::default();
     let found = graph.search_filtered(query, asked, data, &mut stats);
@@ -100,6 +101,38 @@ fn a_filter_costs_neither_recall_nor_many_comparisons() -> Result<()> {
             );
         }
     }
+    Ok(())
+}
+
+#[test]
+fn little_that_lies_elsewhere_is_left_to_a_scan() -> Result<()> {
+    let data = Data::clustered(floats(96, Metric::Euclidean), 8000, 40, 5)?;
+    let graph = build(&data)?;
+    let query = &data.queries[0];
+    // The farthest of all.
+    let far = data
+        .exact(query, data.rows(), &all)
+        .split_off(data.rows() - 600);
+    let far: Vec<u64> = far.into_iter().map(|one| one.row).collect();
+    let passes = |row: u64| far.contains(&row);
+    let search = |passing| {
+        let asked = Filtered {
+            k: 10,
+            ef: 50,
+            passes: &passes,
+            entries: &far[..100],
+            passing,
+        };
+        let stats = &mut SearchStats::default();
+        graph.search_filtered(query, asked, &data, stats)
+    };
+    assert_eq!(search(far.len() as u64), []);
+    assert_eq!(search(u64::MAX).len(), 10);
+    let (found, missing) = scanned(&graph, &data, (query, 10), far.iter().copied());
+    assert_eq!(
+        (found, missing),
+        (data.exact(query, 10, &passes), Vec::new())
+    );
     Ok(())
 }
 
@@ -216,6 +249,7 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
                     ef: 2_000,
                     passes: &passes,
                     entries: &entries,
+                    passing: u64::MAX,
                 };
                 let found = graph.search_filtered(query, asked, &data, &mut SearchStats::default());
                 assert_eq!(found, expected);
