@@ -103,12 +103,12 @@ def _against(systems: list[dict[str, Any]], filters: list[str]) -> Iterator[dict
 
 def render(report: dict[str, Any]) -> str:
     """Tables for each set: the fastest that finds enough, and what the breadth finds that is enough without a filter."""
-    lines = [
-        heading(report),
+    legend = (
         f"{report['rounds']} rounds, one client thread, one query a call, k=10, the filter in each call; the fastest "
         f"breadth with recall@10 >= {RECALL} of the rows that pass; * the lowest finds more already; by none: by the "
-        "QPS of the same system without a filter; short: answers with fewer rows than min(k, those that pass)",
-    ]
+        "QPS of the same system without a filter; short: answers with fewer rows than min(k, those that pass)"
+    )
+    lines = [heading(report), legend]
     for found in report["sets"]:
         if why := found.get("not_measured"):
             lines += ["", f"{found['name']}: not measured: {why}"]

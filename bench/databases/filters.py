@@ -39,16 +39,9 @@ def _thousandths(name: str) -> int | None:
 
 def conditions(name: str, known: attributes.Attributes) -> list[Condition]:
     """The filter of each query."""
-    own = known.queries["label"]
     if name != OPPOSED:
-        return [Condition("rare", "<", _thousandths(name) or 0)] * len(own)
-    rng, labels = np.random.default_rng(attributes.SEED), known.rows["label"]
-    if (labels == labels[0]).all():
-        raise ValueError("all rows have one label: there is no other")
-    chosen = own.copy()
-    while len(same := np.flatnonzero(chosen == own)):
-        chosen[same] = labels[rng.integers(len(labels), size=len(same))]
-    return [Condition("label", "=", int(label)) for label in chosen]
+        return [Condition("rare", "<", _thousandths(name) or 0)] * len(known.queries["label"])
+    return [Condition("label", "=", int(label)) for label in attributes.others(known, "label")]
 
 
 def truth_path(folder: Path, name: str) -> Path:

@@ -69,6 +69,17 @@ def load(path: Path) -> Attributes:
     return found
 
 
+def others(known: Attributes, field: str) -> np.ndarray:
+    """For each query a value that is not its own: that of a row chosen at random, so frequent values are chosen often."""
+    rng, values, own = np.random.default_rng(SEED), known.rows[field], known.queries[field]
+    if (values == values[0]).all():
+        raise ValueError(f"all rows have one {field}: there is no other")
+    chosen = own.copy()
+    while len(same := np.flatnonzero(chosen == own)):
+        chosen[same] = values[rng.integers(len(values), size=len(same))]
+    return chosen
+
+
 def _make(whole: data.DataSet, folder: Path) -> Attributes:
     base, queries = (np.load(folder / f"{part}.npy", mmap_mode="r") for part in ("base", "queries"))
     makers = {"fashion-mnist": _clothes, "wordnet-minilm": _meanings}
