@@ -26,7 +26,7 @@ export LONGBOW_BIN := $(TARGET)/release/longbow
 export TEXT
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo build test test-rust test-python ci fmt fmt-check clippy doc lint-python tidy bench bench-log bench-ann bench-databases torture clean
+.PHONY: help demo build test test-rust test-python ci fmt fmt-check clippy doc lint-python tidy bench bench-log bench-ann bench-databases bench-filtered torture clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ test-rust:
 	$(CARGO) test $(LOCKED) --workspace
 
 test-python: build $(VENV)/ready
-	$(PY) -m pytest -q scripts/tests bench/log_peers bench/ann bench/databases
+	$(PY) -m pytest -q scripts/tests bench/log_peers bench/ann bench/databases bench/filtered
 	cd python && ../$(PY) -m pytest -q
 
 ci: fmt-check clippy doc lint-python test ## What must pass before anything lands
@@ -81,6 +81,9 @@ bench-ann: build ## The indexes beside hnswlib, faiss, SymphonyQG and others, on
 
 bench-databases: build $(VENV)/ready ## Longbow beside Qdrant, zvec, LanceDB, Chroma and pgvector
 	$(PY) bench/databases/run.py $(ARGS)
+
+bench-filtered: build $(VENV)/ready ## Recall and rate of Longbow's filtered searches, where what passes is near or far
+	$(PY) bench/filtered/filtered_recall.py $(ARGS)
 
 torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES property tests each, ROUNDS of kill -9
 	TORTURE=$(TIMES) $(CARGO) test $(LOCKED) -p longbow-engine --test it

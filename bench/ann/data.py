@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +28,7 @@ import truth
 CACHE = Path.home() / ".cache" / "longbow-bench"
 QUERIES = 1000
 SEED = 42
+WORDNET_PARTS = ("noun", "verb", "adj", "adv")
 
 
 class NoData(Exception):
@@ -88,18 +89,48 @@ def fashion_mnist(folder: Path) -> Vectors:
     return Vectors(base, queries[:QUERIES], version)
 
 
-def wordnet_texts(folder: Path) -> list[str]:
-    """Every synset as a text: its words, then its gloss with examples."""
-    texts = []
-    for part in ("noun", "verb", "adj", "adv"):
+def idx_labels(path: Path) -> np.ndarray:
+    """A gzipped idx file of labels: big-endian magic 0x801, count, then a byte each."""
+    raw = gzip.decompress(path.read_bytes())
+    magic, count = np.frombuffer(raw, dtype=">u4", count=2)
+    if magic != 0x801 or len(raw) != 8 + int(count):
+        raise NoData(f"{path.name} is not an idx file of labels")
+    return np.frombuffer(raw, dtype=np.uint8, offset=8).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Synset:
+    """A meaning of WordNet: the file that it stands in, the fields before its gloss (wndb(5WN)), and its gloss."""
+
+    part: str
+    fields: list[str]
+    gloss: str
+
+
+def wordnet(folder: Path) -> Iterator[Synset]:
+    """Every synset, in the order of the files."""
+    for part in WORDNET_PARTS:
         for line in (folder / f"data.{part}").read_text(encoding="latin-1").splitlines():
             if line.startswith("  "):
                 continue  # The licence, at the top of each file.
             head, gloss = line.split(" | ", 1)
-            fields = head.split()
-            words = (fields[4 + 2 * n].split("(")[0].replace("_", " ") for n in range(int(fields[3], 16)))
-            texts.append(f"{', '.join(words)}: {gloss.strip()}")
+            yield Synset(part, head.split(), gloss.strip())
+
+
+def wordnet_texts(folder: Path) -> list[str]:
+    """Every synset as a text: its words, then its gloss with examples."""
+    texts = []
+    for synset in wordnet(folder):
+        fields = synset.fields
+        words = (fields[4 + 2 * n].split("(")[0].replace("_", " ") for n in range(int(fields[3], 16)))
+        texts.append(f"{', '.join(words)}: {synset.gloss}")
     return texts
+
+
+def held_out(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which of so many vectors are the base, and which are the queries, in order."""
+    order = np.random.default_rng(SEED).permutation(count)
+    return order[QUERIES:], order[:QUERIES]
 
 
 def wordnet_minilm(folder: Path) -> Vectors:
@@ -126,8 +157,8 @@ def wordnet_minilm(folder: Path) -> Vectors:
 
     threads = int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0)))
     vectors = minilm.vectors(texts, folder / "minilm.onnx", threads, progress)
-    order = np.random.default_rng(SEED).permutation(len(vectors))
-    return Vectors(vectors[order[QUERIES:]], vectors[order[:QUERIES]], f"{version}, {minilm.embed.PACKAGE}")
+    base, queries = held_out(len(vectors))
+    return Vectors(vectors[base], vectors[queries], f"{version}, {minilm.embed.PACKAGE}")
 
 
 def synth128(_: Path, rows: int = 100_000, dim: int = 128) -> Vectors:

@@ -2,8 +2,9 @@
 
 Each is built alone, one after the other. Then, in each round, each of them makes a pass over the queries at each breadth of
 its search, one query a call from one thread, and all in one call where there is such a call; each round begins with
-another system. At last, each one's rows are replaced and deleted, with passes right after. What cannot be had is `not
-measured`, and why. Exit code 1 if Longbow itself, or a set, was not measured.
+another system. At last, each one's rows are replaced and deleted, with passes right after. With `--filters`, rows have
+attributes, and the passes are under each filter instead. What cannot be had is `not measured`, and why. Exit code 1 if
+Longbow itself, or a set, was not measured.
 """
 
 from __future__ import annotations
@@ -14,71 +15,31 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE), str(HERE.parent), str(HERE.parent / "ann")]
+sys.path += [str(HERE), str(HERE.parent), str(HERE.parent / "ann"), str(HERE.parent / "filtered")]
 
+import attributes
 import data
 import database_report
 import environments
+import filtered_report
+import filtered_stage
+import filters
 import flags
 import machine
 import paths
 import peers
 import stages
-from database_process import NotMeasured, Process
 from database_report import Measured
+from running import BUILD_TIMEOUT, PASS_SECONDS, Running, build
 
 DEFAULT_SETS = "fashion-mnist,wordnet-minilm"
-#: Of one pass; a slow database makes fewer queries.
-PASS_SECONDS = 2.0
 #: No more effort than finds this.
 ENOUGH = 0.995
-BUILD_TIMEOUT, PASS_TIMEOUT = 3_600.0, 300.0
-
-
-class Running:
-    """A peer's process, while it answers, and what it said."""
-
-    def __init__(self, peer: peers.Peer, command: list[str], work: Path, binary: Path) -> None:
-        self.peer, self.work = peer, work
-        self.measured = Measured(peer.name)
-        self._command = [*command, str(work)]
-        self._environment = {"LONGBOW_BIN": str(binary)}
-        self._process: Process | None = None
-
-    def ask(self, do: str, seconds: float = PASS_TIMEOUT, **request: Any) -> dict[str, Any]:
-        """Asks its process, which is started if there is none."""
-        if self._process is None:
-            log = self.work.parent / f"{self.peer.name}.log"
-            self._process = Process(self._command, log, self._environment)
-        return self._process.ask(do, seconds, **request)
-
-    def stop(self) -> None:
-        """Ends the process; another question starts a new one."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
-
-    def attempt(self, work: Callable[[Running], None]) -> None:
-        """Does a part of the measuring, unless an earlier one failed."""
-        if self.measured.not_measured is None:
-            try:
-                work(self)
-            except NotMeasured as why:
-                self.measured.not_measured = str(why)
-                self.stop()
-
-
-def build(running: Running) -> None:
-    """All rows in, and indexed."""
-    print(f"  building {running.peer.name} ...", file=sys.stderr, flush=True)
-    running.measured.built = running.ask("build", BUILD_TIMEOUT)
 
 
 def one_round(running: Running) -> None:
@@ -151,8 +112,9 @@ def start(peer: peers.Peer, folder: Path, metric: str, args: argparse.Namespace,
     except environments.NotInstalled as error:
         python, why = sys.executable, str(error)
     command = [str(python), str(HERE / "database_child.py"), peer.name, str(folder), metric]
+    more = ["--with-attributes"] if args.filters else []
     (works / peer.name).mkdir()
-    running = Running(peer, command, works / peer.name, args.binary)
+    running = Running(peer, [*command, str(works / peer.name), *more], works / peer.name, args.binary)
     running.measured.not_measured = why
     return running
 
@@ -164,9 +126,14 @@ def one_set(wanted: data.DataSet, args: argparse.Namespace) -> dict[str, Any]:
         folder = data.ensure(wanted, args.cache)
         if args.rows is not None:
             folder = data.ensure(data.beginning(wanted, folder, args.rows), args.cache)
+        if args.filters:
+            attributes.ensure(wanted, args.cache, folder)
     except data.NoData as why:
         return {"name": wanted.name, "not_measured": f"{why}; `make bench-ann` makes it", "systems": []}
-    stages.ensure(folder, wanted.metric)
+    if args.filters:
+        filters.ensure(folder, wanted.metric, args.filters)
+    else:
+        stages.ensure(folder, wanted.metric)
     about = json.loads((folder / "about.json").read_text())
     with ExitStack() as stack:
         works = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="databases-", dir=args.dir)))
@@ -174,13 +141,14 @@ def one_set(wanted: data.DataSet, args: argparse.Namespace) -> dict[str, Any]:
         for name in args.only:
             running.append(start(peers.by_name(name), folder, wanted.metric, args, works))
             stack.callback(running[-1].stop)
-        found = measure(running, args.rounds)
-    return {**about, **database_report.of_set(found)}
+        if args.filters:
+            measured = filtered_stage.measure(running, args.rounds, args.filters)
+            return {**about, **filtered_report.of_set(measured, args.filters)}
+        return {**about, **database_report.of_set(measure(running, args.rounds))}
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    names = [peer.name for peer in peers.ALL]
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=flags.positive, default=3, help="default %(default)s")
     parser.add_argument("--rows", type=flags.positive, help="only so many of each set; default all")
@@ -188,7 +156,17 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
         "--sets", type=data.by_names, default=data.by_names(DEFAULT_SETS), metavar="A,B", help=DEFAULT_SETS
     )
     parser.add_argument(
-        "--only", type=partial(flags.names, names), default=names, metavar="A,B", help=", ".join(names)
+        "--filters",
+        type=filters.names,
+        nargs="?",
+        const=filters.names(filters.DEFAULT),
+        metavar="A,B",
+        help=f"searches with filters: per cent of the rows, and {filters.OPPOSED}; {filters.DEFAULT} if not told",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="A,B",
+        help=f"{', '.join(peers.SEARCHED)}; with --filters {', '.join(peers.FILTERED)}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="writes the report, every round in it")
     parser.add_argument("--binary", type=Path, default=paths.BINARY, help="default %(default)s")
@@ -198,7 +176,13 @@ def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--cache", type=Path, default=data.CACHE, help="where sets and environments are kept; %(default)s"
     )
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    names = list(peers.FILTERED if args.filters else peers.SEARCHED)
+    try:
+        args.only = flags.names(names, args.only) if args.only else names
+    except argparse.ArgumentTypeError as error:
+        parser.error(f"--only: {error}")
+    return args
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -212,7 +196,7 @@ def main(argv: list[str] | None = None) -> int:
     }
     report["sets"] = [one_set(wanted, args) for wanted in args.sets]
     report["load_after"] = round(os.getloadavg()[0], 2)
-    print(database_report.render(report))
+    print((filtered_report if args.filters else database_report).render(report))
     if args.json:
         args.json.write_text(json.dumps(report, indent=1) + "\n")
     ours = [row for found in report["sets"] for row in found["systems"] if row["system"] in peers.OURS]

@@ -1,9 +1,11 @@
 """One peer in a process of its own: does what each line of standard input asks for.
 
-    python database_child.py NAME FOLDER_OF_THE_SET METRIC FOLDER_OF_ITS_OWN
+    python database_child.py NAME FOLDER_OF_THE_SET METRIC FOLDER_OF_ITS_OWN [--with-attributes]
 
-Requests are `{"do": "build" | "pass" | "many" | "replace" | "delete" | "close" | "reopen", ...}`, answers JSON objects,
-`{"error": ...}` where it failed.
+With attributes, its rows have them, and passes may be filtered.
+
+Requests are `{"do": "build" | "pass" | "filtered" | "many" | "replace" | "delete" | "close" | "reopen", ...}`, answers JSON
+objects, `{"error": ...}` where it failed.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,28 +24,41 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
-sys.path += [str(HERE), str(HERE.parent / "ann")]
+sys.path += [str(HERE), str(HERE.parent / "ann"), str(HERE.parent / "filtered")]
 
+import attributes
+import filtered_truth
+import filters
 import peers
 import stages
 import truth
+from condition import Condition
 from peers.database import K, Database
 
 MEMORY_QUERIES = 200
+WARM_QUERIES = 10
 #: A pass makes at least so many queries, however slow they are.
 LEAST_QUERIES = 100
+LEAST_FILTERED = 40
 #: So that the beginning and the end of a call are a small part of it.
 MANY_TIMES = 4
 
 
 class Child:
-    """A peer over a set."""
+    """A peer over a set, with the attributes of its rows if there is to be a filter."""
 
-    def __init__(self, adapter: type[Database], data: Path, metric: str, own: Path) -> None:
+    def __init__(
+        self, adapter: type[Database], data: Path, metric: str, own: Path, attributed: bool = False
+    ) -> None:
         self.data, self.metric, self.own = data, metric, own
         self.base = np.load(data / "base.npy", mmap_mode="r")
         self.queries = np.load(data / "queries.npy")
-        self.database = adapter(own / "data", self.base.shape[1], metric)
+        self.known = attributes.load(data / "attributes.npz") if attributed else None
+        kept = (
+            {name: self.known.rows[name][: len(self.base)] for name in filters.KEPT} if self.known else None
+        )
+        self.allowed: dict[Condition, np.ndarray] = {}
+        self.database = adapter(own / "data", self.base.shape[1], metric, kept)
         self._stand(stages.BUILT)
 
     def build(self) -> dict[str, Any]:
@@ -66,24 +83,30 @@ class Child:
             "disk_mb": self.disk_mb(),
         }
 
-    def one_pass(self, effort: int, within: float) -> dict[str, Any]:
+    def one_pass(self, effort: int, within: float, again: float = 0.0) -> dict[str, Any]:
         """One query a call, until all are made or the time is over; the first few are not counted."""
         self.database.effort(effort)
-        search, found, times = self.database.search, [], []
-        for query in self.queries[:10]:
-            search(query)
-        end = time.perf_counter() + within
-        for query in self.queries:
-            began = time.perf_counter()
-            ids = search(query)
-            ended = time.perf_counter()
-            times.append(ended - began)
-            found.append(ids)
-            if ended > end and len(found) >= LEAST_QUERIES:
-                break
-        p50, p99 = (1e3 * float(np.percentile(times, share)) for share in (50, 99))
-        rate = {"effort": effort, "qps": len(times) / sum(times), "p50_ms": p50, "p99_ms": p99}
-        return rate | self._judged([whole(ids) for ids in found])
+        asked = [(query,) for query in self.queries]
+        found, rate = timed(self.database.search, asked, Limits(within, LEAST_QUERIES, again))
+        return {"effort": effort} | rate | self._judged(found)
+
+    def filtered(self, effort: int, where: str, within: float, again: float = 0.0) -> dict[str, Any]:
+        """The same with a filter by its name, which is sent with each query."""
+        self.database.effort(effort)
+        conditions = filters.conditions(where, self.known)
+        asked = list(zip(self.queries, conditions, strict=True))
+        for condition in set(conditions) - set(self.allowed):
+            self.allowed[condition] = condition.passes(self.known.rows)
+            # What a system keeps of a filter, it has from now on.
+            self.database.search_where(self.queries[0], condition)
+        found, rate = timed(self.database.search_where, asked, Limits(within, LEAST_FILTERED, again))
+        some = slice(len(found))
+        true = np.load(filters.truth_path(self.data, where))[some]
+        told = filtered_truth.judged(
+            np.stack(found), true, self.base, self.queries[some], self.metric, self.allowed, conditions[some]
+        )
+        share = float(np.mean([self.allowed[condition].mean() for condition in conditions]))
+        return {"effort": effort, "share": share, "asked": len(found)} | rate | told
 
     def many(self, effort: int) -> dict[str, Any]:
         """All queries in one call, each of them several times."""
@@ -155,6 +178,41 @@ class Child:
         return {"recall": share, "short": int((ids < 0).any(axis=1).sum()), "deleted_found": int(gone.sum())}
 
 
+@dataclass(frozen=True)
+class Limits:
+    """A pass ends after so many seconds, but not before so many queries; a shorter one than `again` makes all once more."""
+
+    within: float
+    least: int
+    again: float
+
+
+def timed(
+    search: Callable[..., Any], asked: Sequence[tuple[Any, ...]], limits: Limits
+) -> tuple[list[np.ndarray], dict[str, float]]:
+    """One query a call, until all are made or the time is over; the first few are not counted."""
+    found, times = [], []
+    for arguments in asked[:WARM_QUERIES]:
+        search(*arguments)
+    start = time.perf_counter()
+    for arguments in asked:
+        began = time.perf_counter()
+        ids = search(*arguments)
+        ended = time.perf_counter()
+        times.append(ended - began)
+        found.append(ids)
+        if ended > start + limits.within and len(found) >= limits.least:
+            break
+    while time.perf_counter() < start + limits.again:
+        for arguments in asked:
+            began = time.perf_counter()
+            search(*arguments)
+            times.append(time.perf_counter() - began)
+    p50, p99 = (1e3 * float(np.percentile(times, share)) for share in (50, 99))
+    rate = {"qps": len(times) / sum(times), "p50_ms": p50, "p99_ms": p99}
+    return [whole(ids) for ids in found], rate
+
+
 def whole(found: Any) -> np.ndarray:
     """The ids of one answer, filled up with -1 where it is short."""
     ids = np.asarray(found, dtype=np.int64)[:K]
@@ -176,7 +234,7 @@ def main() -> int:
     os.dup2(2, 1)
     # Ending this must end the servers that it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    name, data, metric, own = sys.argv[1:]
+    name, data, metric, own, *more = sys.argv[1:]
     child: Child | None = None
     try:
         for line in sys.stdin:
@@ -184,7 +242,8 @@ def main() -> int:
             do = request.pop("do")
             try:
                 if child is None:
-                    child = Child(peers.by_name(name).load(), Path(data), metric, Path(own))
+                    adapter = peers.by_name(name).load()
+                    child = Child(adapter, Path(data), metric, Path(own), more == ["--with-attributes"])
                 answer = getattr(child, "one_pass" if do == "pass" else do)(**request)
             except Exception as error:  # Whatever a library raises is why it was not measured.
                 answer = {"error": f"{type(error).__name__}: {error}"[:500]}

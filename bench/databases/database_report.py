@@ -115,13 +115,20 @@ def _by_best(ours: Measured, figure: str, others: list[Measured], recall: float)
     return {"ratio": median(ratios), "range": [min(ratios), max(ratios)], "best": best}
 
 
-def render(report: dict[str, Any]) -> str:
-    """Tables for each set."""
+def heading(report: dict[str, Any]) -> str:
+    """What it was measured on."""
     machine = report["machine"]
-    lines = [
+    return (
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_mb']:,} MB, {machine['kernel']}, "
         f"{machine['file_system']}; commit {machine['commit']}, load before {machine['load_before']}, "
-        f"after {report['load_after']}",
+        f"after {report['load_after']}"
+    )
+
+
+def render(report: dict[str, Any]) -> str:
+    """Tables for each set."""
+    lines = [
+        heading(report),
         f"{report['rounds']} rounds, one client thread, one query a call, k=10; QPS at a recall, by wall time; x is in "
         f"ratio to {YARDSTICK} of the same round; * where the lowest setting finds more already; many: all queries in "
         "one call or stream",

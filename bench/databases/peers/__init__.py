@@ -34,10 +34,18 @@ ALL = (
     Peer("lancedb", "lancedb_hnsw:LanceDb", "lancedb"),
     Peer("chroma", "chroma:Chroma", "chroma"),
     Peer("pgvector", "pgvector:PgVector", "pgvector"),
+    Peer("pgvector-iterative", "pgvector:PgVectorIterative", "pgvector"),
+    Peer("faiss", "faiss_hnsw:Faiss", "faiss"),
+    Peer("duckdb", "duckdb_scan:DuckDb", "duckdb"),
 )
 OURS = tuple(peer.name for peer in ALL if peer.environment is None)
+# These differ from others, or can be had, with a filter only.
+_FILTERED_ONLY = ("pgvector-iterative", "faiss", "duckdb")
+SEARCHED = tuple(peer.name for peer in ALL if peer.name not in _FILTERED_ONLY)
+# A message of Longbow's stream has no place for a filter, and zvec's codes are filtered as its vectors are.
+FILTERED = tuple(peer.name for peer in ALL if peer.name not in ("longbow-wire", "zvec-rabitq"))
 # What a user would pick instead: the best of these is what Longbow is compared with. hnswlib is the yardstick.
-DATABASES = tuple(peer.name for peer in ALL if peer.environment not in (None, "hnswlib"))
+DATABASES = tuple(peer.name for peer in ALL if peer.environment not in (None, "hnswlib", "faiss"))
 
 
 def by_name(name: str) -> Peer:

@@ -8,6 +8,7 @@ import chromadb
 import numpy as np
 from chromadb.api.shared_system_client import SharedSystemClient
 from chromadb.config import Settings
+from condition import Condition
 
 from .database import K, Database
 
@@ -31,7 +32,10 @@ class Chroma(Database):
         self.rows = self.client.get_collection("rows")
 
     def insert(self, first: int, vectors: np.ndarray) -> None:
-        self.rows.add(ids=self._ids(first, len(vectors)), embeddings=vectors)
+        columns = {name: column.tolist() for name, column in self.columns(first, len(vectors)).items()}
+        kept = [{name: column[n] for name, column in columns.items()} for n in range(len(vectors))]
+        ids = self._ids(first, len(vectors))
+        self.rows.add(ids=ids, embeddings=vectors, metadatas=kept if columns else None)
 
     def replace(self, first: int, vectors: np.ndarray) -> None:
         self.rows.upsert(ids=self._ids(first, len(vectors)), embeddings=vectors)
@@ -45,6 +49,12 @@ class Chroma(Database):
 
     def search(self, query: np.ndarray) -> Any:
         found = self.rows.query(query_embeddings=[query], n_results=K, include=[])
+        return [int(one) for one in found["ids"][0]]
+
+    def search_where(self, query: np.ndarray, condition: Condition) -> Any:
+        compare = {"=": "$eq", "<": "$lt", ">=": "$gte"}[condition.comparison]
+        only = {condition.field: {compare: condition.value}}
+        found = self.rows.query(query_embeddings=[query], n_results=K, where=only, include=[])
         return [int(one) for one in found["ids"][0]]
 
     def search_many(self, queries: np.ndarray) -> Any:

@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from condition import Condition
 
 K = 10
+Columns = dict[str, np.ndarray]
 
 
 class Database:
-    """One database on a folder of its own, spoken to by one client thread. Ids are 0, 1, 2, …"""
+    """One database on a folder of its own, spoken to by one client thread. Ids are 0, 1, 2, …
+
+    `attributes` are columns of int32 that rows have besides their vectors, for all ids; each is indexed where that can be
+    asked for.
+    """
 
     #: The packages whose versions are told.
     packages: ClassVar[tuple[str, ...]] = ()
@@ -25,8 +31,13 @@ class Database:
     #: How hard a search looks, from little to much.
     sweep: ClassVar[tuple[int, ...]] = (10, 16, 24, 32, 48, 64, 96, 128, 192, 256, 400)
 
-    def __init__(self, folder: Path, dim: int, metric: str) -> None:
+    def __init__(self, folder: Path, dim: int, metric: str, attributes: Columns | None = None) -> None:
         self.folder, self.dim, self.metric = folder, dim, metric
+        self.attributes = attributes or {}
+
+    def columns(self, first: int, count: int) -> Columns:
+        """The attributes of so many rows, from an id on."""
+        return {name: column[first : first + count] for name, column in self.attributes.items()}
 
     def create(self, rows: int) -> None:
         """Makes it, empty; `rows` is how many will come."""
@@ -49,6 +60,10 @@ class Database:
 
     def search(self, query: np.ndarray) -> Any:
         """Ids of the nearest rows."""
+        raise NotImplementedError
+
+    def search_where(self, query: np.ndarray, condition: Condition) -> Any:
+        """Ids of the nearest rows that pass; the condition is sent with the call."""
         raise NotImplementedError
 
     def search_many(self, queries: np.ndarray) -> Any:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import hnswlib
 import numpy as np
+from condition import Condition
 
 from .database import K, Database
 
@@ -39,12 +41,23 @@ class Hnswlib(Database):
     def search(self, query: np.ndarray) -> Any:
         return self.index_of.knn_query(query, k=K, num_threads=1)[0][0]
 
+    def search_where(self, query: np.ndarray, condition: Condition) -> Any:
+        try:
+            return self.index_of.knn_query(query, k=K, num_threads=1, filter=self._allowed(condition))[0][0]
+        except RuntimeError:
+            return []  # It refuses to answer with fewer than k.
+
     def search_many(self, queries: np.ndarray) -> Any:
         return self.index_of.knn_query(queries, k=K, num_threads=-1)[0]
 
     def delete(self, first: int, count: int) -> None:
         for one in range(first, first + count):
             self.index_of.mark_deleted(one)
+
+    @cache  # noqa: B019 - as long as the process
+    def _allowed(self, condition: Condition) -> Any:
+        """Asked of each row that the walk meets; made once for each condition."""
+        return condition.passes(self.attributes).tolist().__getitem__
 
     def close(self) -> None:
         self.index_of.save_index(str(self.folder / "index"))

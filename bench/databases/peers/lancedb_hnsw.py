@@ -7,8 +7,12 @@ from typing import Any
 import lancedb
 import numpy as np
 import pyarrow as pa
+from condition import Condition
 
 from .database import K, Database
+
+#: With no more values than this an attribute gets a bitmap each.
+BITMAP_VALUES = 100
 
 
 class LanceDb(Database):
@@ -22,7 +26,8 @@ class LanceDb(Database):
 
     def create(self, rows: int) -> None:
         vector = pa.list_(pa.float32(), self.dim)
-        schema = pa.schema([("id", pa.int64()), ("vector", vector)])
+        fields = [(name, pa.int32()) for name in self.attributes]
+        schema = pa.schema([("id", pa.int64()), ("vector", vector), *fields])
         self.table = lancedb.connect(str(self.folder)).create_table("rows", schema=schema)
 
     def open(self) -> None:
@@ -44,18 +49,27 @@ class LanceDb(Database):
             m=16,
             ef_construction=200,
         )
+        for name, column in self.attributes.items():
+            few = len(np.unique(column)) <= BITMAP_VALUES
+            self.table.create_scalar_index(name, index_type="BITMAP" if few else "BTREE")
 
     def effort(self, breadth: int) -> None:
         self.breadth = breadth
 
     def search(self, query: np.ndarray) -> Any:
-        asked = self.table.search(query, vector_column_name="vector").distance_type(self._metric())
-        # Without _distance among the columns it prints a warning for each query.
-        found = asked.limit(K).ef(self.breadth).select(["id", "_distance"]).to_arrow()
-        return found["id"].to_numpy()
+        return self._found(self.table.search(query, vector_column_name="vector"))
+
+    def search_where(self, query: np.ndarray, condition: Condition) -> Any:
+        return self._found(self.table.search(query, vector_column_name="vector").where(condition.sql()))
 
     def delete(self, first: int, count: int) -> None:
         self.table.delete(f"id >= {first} AND id < {first + count}")
+
+    def _found(self, asked: Any) -> Any:
+        asked = asked.distance_type(self._metric())
+        # Without _distance among the columns it prints a warning for each query.
+        found = asked.limit(K).ef(self.breadth).select(["id", "_distance"]).to_arrow()
+        return found["id"].to_numpy()
 
     def _metric(self) -> Any:
         return "l2" if self.metric == "euclidean" else "cosine"
@@ -63,4 +77,5 @@ class LanceDb(Database):
     def _rows(self, first: int, vectors: np.ndarray) -> pa.Table:
         flat = pa.array(vectors.reshape(-1))
         column = pa.FixedSizeListArray.from_arrays(flat, self.dim)
-        return pa.table({"id": pa.array(range(first, first + len(vectors)), pa.int64()), "vector": column})
+        ids = pa.array(range(first, first + len(vectors)), pa.int64())
+        return pa.table({"id": ids, "vector": column, **self.columns(first, len(vectors))})

@@ -13,9 +13,10 @@ import longbow
 import numpy as np
 import pyarrow as pa
 import pyarrow.flight as flight
+from condition import Condition
 
 from .database import K, Database
-from .longbow_engine import ACKNOWLEDGED, SETTINGS
+from .longbow_engine import ACKNOWLEDGED, SETTINGS, rows
 
 #: Queries in one message of a stream.
 STREAMED = 256
@@ -53,8 +54,7 @@ class Wire(Database):
         self.flight = flight.connect(f"grpc+tcp://{told['data']}")
 
     def insert(self, first: int, vectors: np.ndarray) -> None:
-        ids = range(first, first + len(vectors))
-        self.client.insert("rows", vectors, ids=ids, metric=self.metric)
+        self.client.insert("rows", rows(self, first, vectors), metric=self.metric)
 
     replace = insert
 
@@ -87,7 +87,14 @@ class Tickets(Wire):
     """A DoGet with a JSON ticket for each query."""
 
     def search(self, query: np.ndarray) -> Any:
-        asked = {"dataset": "rows", "vector": query.tolist(), "k": K, "ef": self.breadth}
+        return self._found({"dataset": "rows", "vector": query.tolist(), "k": K, "ef": self.breadth})
+
+    def search_where(self, query: np.ndarray, condition: Condition) -> Any:
+        only = {"field": condition.field, "operator": condition.comparison, "value": condition.value}
+        asked = {"dataset": "rows", "vector": query.tolist(), "k": K, "ef": self.breadth, "filters": [only]}
+        return self._found(asked)
+
+    def _found(self, asked: dict[str, Any]) -> Any:
         ticket = flight.Ticket(json.dumps({"search": asked}).encode())
         return self.flight.do_get(ticket).read_all()["id"].to_numpy()
 

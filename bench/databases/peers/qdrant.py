@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import qdrant_edge as edge
+from condition import Condition
 
 from .database import K, Database
 
@@ -26,12 +27,18 @@ class Qdrant(Database):
             optimizers=edge.EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=1),
         )
         self.shard = edge.EdgeShard.create(str(self.folder), config)
+        for name in self.attributes:
+            self.shard.update(edge.UpdateOperation.create_field_index(name, edge.PayloadSchemaType.Integer))
 
     def open(self) -> None:
         self.shard = edge.EdgeShard.load(str(self.folder))
 
     def insert(self, first: int, vectors: np.ndarray) -> None:
-        points = [edge.Point(first + n, vector) for n, vector in enumerate(vectors.tolist())]
+        columns = self.columns(first, len(vectors))
+        named = zip(*(column.tolist() for column in columns.values()), strict=True)
+        payloads = [dict(zip(columns, values, strict=True)) for values in named] or [None] * len(vectors)
+        rows = zip(vectors.tolist(), payloads, strict=True)
+        points = [edge.Point(first + n, vector, payload) for n, (vector, payload) in enumerate(rows)]
         self.shard.update(edge.UpdateOperation.upsert_points(points))
 
     replace = insert
@@ -46,6 +53,17 @@ class Qdrant(Database):
     def search(self, query: np.ndarray) -> Any:
         nearest = edge.Query.Nearest(query)
         found = self.shard.search(edge.SearchRequest(nearest, K, params=self.how))
+        return [point.id for point in found]
+
+    def search_where(self, query: np.ndarray, condition: Condition) -> Any:
+        if condition.comparison == "=":
+            field = edge.FieldCondition(condition.field, match=edge.MatchValue(condition.value))
+        else:
+            bound = {"<": "lt", ">=": "gte"}[condition.comparison]
+            field = edge.FieldCondition(condition.field, range=edge.RangeFloat(**{bound: condition.value}))
+        only = edge.Filter(must=[field])
+        nearest = edge.Query.Nearest(query)
+        found = self.shard.search(edge.SearchRequest(nearest, K, filter=only, params=self.how))
         return [point.id for point in found]
 
     def search_many(self, queries: np.ndarray) -> Any:

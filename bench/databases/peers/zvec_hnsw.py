@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import zvec
+from condition import Condition
 
 from .database import K, Database
 
@@ -23,7 +24,9 @@ class Zvec(Database):
 
     def create(self, rows: int) -> None:
         vector = zvec.VectorSchema("v", zvec.DataType.VECTOR_FP32, self.dim, index_param=self.parameters())
-        schema = zvec.CollectionSchema(name="rows", vectors=vector)
+        index = zvec.InvertIndexParam(enable_range_optimization=True)
+        fields = [zvec.FieldSchema(name, zvec.DataType.INT32, index_param=index) for name in self.attributes]
+        schema = zvec.CollectionSchema(name="rows", fields=fields or None, vectors=vector)
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         self.collection = zvec.create_and_open(path=str(self.folder), schema=schema)
 
@@ -31,7 +34,15 @@ class Zvec(Database):
         self.collection = zvec.open(path=str(self.folder))
 
     def insert(self, first: int, vectors: np.ndarray) -> None:
-        docs = [zvec.Doc(id=str(first + n), vectors={"v": vector}) for n, vector in enumerate(vectors)]
+        columns = {name: column.tolist() for name, column in self.columns(first, len(vectors)).items()}
+        docs = [
+            zvec.Doc(
+                id=str(first + n),
+                vectors={"v": vector},
+                fields={name: column[n] for name, column in columns.items()},
+            )
+            for n, vector in enumerate(vectors)
+        ]
         refused = [status for status in self.collection.upsert(docs) if not status.ok()]
         if refused:
             raise RuntimeError(f"{len(refused)} rows refused: {refused[0]}")
@@ -46,6 +57,12 @@ class Zvec(Database):
 
     def search(self, query: np.ndarray) -> Any:
         found = self.collection.query(zvec.Query(field_name="v", vector=query, param=self.how), topk=K)
+        return [int(doc.id) for doc in found]
+
+    def search_where(self, query: np.ndarray, condition: Condition) -> Any:
+        asked = zvec.Query(field_name="v", vector=query, param=self.how)
+        # Ids alone: by default every field comes back.
+        found = self.collection.query(asked, topk=K, filter=condition.sql(), output_fields=[])
         return [int(doc.id) for doc in found]
 
     def delete(self, first: int, count: int) -> None:
