@@ -6,7 +6,7 @@ adds the schema metadata, and cuts batches to a size in bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,7 @@ class Columns:
     dtype: str | None = None
     quantization: str | None = None
     recall_target: float | None = None
+    text: Mapping[str, str] | None = None
 
     def vector_name(self) -> str:
         """The name that a bare matrix gets."""
@@ -63,13 +64,22 @@ class Shaper:
             if self._vectors is None:
                 self._vectors = _vector_names(frame, self._columns.vector)
             columns = self._with_id(frame)
+            self._check_text(columns)
             step = self._chunk if self._copies(columns) else max(frame.rows, 1)
             for start in range(0, max(frame.rows, 1), step):
                 end = min(start + step, frame.rows)
-                yield self._shape(columns, start, end, frame.metadata)
+                yield self._shape(columns, start, end, frame)
                 self._row += end - start
         if self._ids is not None and self._row != len(self._ids):
             raise InvalidArgument("invalid_ids", f"{len(self._ids)} ids for {self._row} rows")
+
+    def _check_text(self, columns: dict[str, Any]) -> None:
+        for name in self._columns.text or ():
+            if name not in columns:
+                known = ", ".join(map(repr, columns))
+                raise InvalidArgument(
+                    "unknown_column", f"text= names {name!r}, which is not among {known}"
+                )
 
     def _copies(self, columns: dict[str, Any]) -> bool:
         """Whether some vectors need a copy, rather than a view of their buffer."""
@@ -101,10 +111,8 @@ class Shaper:
             )
         return {("id" if key == name else key): value for key, value in columns.items()}
 
-    def _shape(
-        self, columns: dict[str, Any], start: int, end: int, given: dict[bytes, bytes]
-    ) -> pa.RecordBatch:
-        metadata: dict[Any, Any] = dict(given)
+    def _shape(self, columns: dict[str, Any], start: int, end: int, frame: Frame) -> pa.RecordBatch:
+        metadata: dict[Any, Any] = dict(frame.metadata)
         arrays: dict[str, pa.Array] = {}
         for name, column in columns.items():
             part = column[start:end]
@@ -119,21 +127,19 @@ class Shaper:
                 arrays[name] = _plain(part)
         if self._columns.metric is not None:
             metadata["longbow.metric"] = self._columns.metric
-        fields = [self._field(name, array.type) for name, array in arrays.items()]
+        fields = [self._field(name, array.type, frame) for name, array in arrays.items()]
         schema = pa.schema(fields, metadata)
         batch = pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema)
         return self._conform(batch)
 
-    def _field(self, name: str, kind: pa.DataType) -> pa.Field:
-        said = {
-            "longbow.quantization": self._columns.quantization,
-            "longbow.recall_target": self._columns.recall_target,
-        }
-        said = {key: str(value) for key, value in said.items() if value is not None}
-        field = pa.field(name, kind)
-        if not said or name not in (self._vectors or ()):
-            return field
-        return field.with_metadata(said)
+    def _field(self, name: str, kind: pa.DataType, frame: Frame) -> pa.Field:
+        metadata: dict[Any, Any] = dict(frame.said.get(name, {}))
+        said: dict[str, Any] = {"longbow.text": (self._columns.text or {}).get(name)}
+        if name in (self._vectors or ()):
+            said["longbow.quantization"] = self._columns.quantization
+            said["longbow.recall_target"] = self._columns.recall_target
+        metadata.update({key: str(value) for key, value in said.items() if value is not None})
+        return pa.field(name, kind, metadata=metadata or None)
 
     def _conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """One stream has one schema: the first batch's. Later ones are cast."""

@@ -28,12 +28,14 @@ _TINY_CHUNK_ROWS = 1024
 @dataclass
 class Frame:
     """Columns of one length, in the order of the data; ``made`` says that they
-    came from a bare matrix, which has neither names nor ids."""
+    came from a bare matrix, which has neither names nor ids. ``said`` is what the
+    metadata of fields says to Longbow."""
 
     columns: dict[str, Any]
     rows: int
     metadata: dict[bytes, bytes] = field(default_factory=dict)
     made: bool = False
+    said: dict[str, dict[bytes, bytes]] = field(default_factory=dict)
 
 
 def total_rows(data: Any) -> int | None:
@@ -110,7 +112,12 @@ def _batch(batch: pa.RecordBatch) -> Frame:
     columns = dict(zip(batch.schema.names, batch.columns))
     # What pandas left there describes an index that is not sent.
     metadata = {k: v for k, v in (batch.schema.metadata or {}).items() if k != b"pandas"}
-    return Frame(columns, batch.num_rows, metadata)
+    said = {column.name: _said(column.metadata) for column in batch.schema}
+    return Frame(columns, batch.num_rows, metadata, said=said)
+
+
+def _said(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes]:
+    return {k: v for k, v in (metadata or {}).items() if k.startswith(b"longbow.")}
 
 
 def _matrix(array: Any, vector_name: str) -> Frame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .backend import Backend
@@ -30,6 +30,7 @@ class Writes:
         metric: str | None = None,
         quantization: str | None = None,
         recall_target: float | None = None,
+        text: Mapping[str, str] | None = None,
         dtype: str | None = None,
         batch_size: int | None = None,
         progress: Progress = None,
@@ -63,6 +64,9 @@ class Writes:
             recall_target: the share of the true neighbours that searches are to
                 find which name neither a target nor an effort. The dataset's
                 first insert decides.
+            text: how the words of a text column are read, by column: ``default``,
+                a language like ``en`` (word forms count as one), ``ngram`` (parts
+                of words), or ``none`` (not searched). The first insert decides.
             dtype: the type to store vectors in, like ``float16``. By default
                 typed data keeps its own, and Python lists become ``float32``.
             batch_size: rows a message; by default as many as make 8 MB.
@@ -86,7 +90,7 @@ class Writes:
             >>> result.rows, result.searchable
             (2, True)
         """
-        columns = Columns(id, vector, ids, metric, dtype, quantization, recall_target)
+        columns = Columns(id, vector, ids, metric, dtype, quantization, recall_target, text)
         total = total_rows(data)
         if batch_size is not None and batch_size < 1:
             raise InvalidArgument("invalid_batch_size", f"{batch_size} rows a batch: at least 1")

@@ -237,3 +237,32 @@ def test_the_quantization_can_not_be_changed(client, dataset) -> None:
         client.insert(dataset, LONG, quantization="rabitq")
     client.insert(dataset, LONG)
     assert index_of(client, dataset)["quantization"] == "none"
+
+
+RUNNERS = [{"id": 1, "vector": [1.0, 0.0], "t": "he runs", "u": "he runs"}]
+
+
+def test_how_words_are_read_is_said_by_column(client, dataset) -> None:
+    client.insert(dataset, RUNNERS, text={"t": "en", "u": "none"})
+    found = client.search(dataset, text_query="running")
+    assert found["id"].to_pylist() == [1]
+    with pytest.raises(longbow.InvalidArgument, match="not_a_text_column"):
+        client.search(dataset, text_query="runs", text_columns=["u"])
+    # What was said once holds.
+    client.insert(dataset, [{**RUNNERS[0], "id": 2, "t": "she ran, running late"}])
+    assert client.search(dataset, text_query="run").num_rows == 2
+    with pytest.raises(longbow.InvalidArgument, match="text_changed"):
+        client.insert(dataset, RUNNERS, text={"t": "de"})
+    with pytest.raises(longbow.InvalidArgument, match="unknown_column.*'words'"):
+        client.insert(dataset, RUNNERS, text={"words": "en"})
+
+
+def test_what_fields_say_is_sent(client, dataset) -> None:
+    table = pa.Table.from_pylist(RUNNERS)
+    fields = [
+        field.with_metadata({"longbow.text": "en", "other": "x"}) if field.name == "t" else field
+        for field in table.schema
+    ]
+    client.insert(dataset, table.cast(pa.schema(fields)))
+    assert client.search(dataset, text_query="running", text_columns=["t"]).num_rows == 1
+    assert client.search(dataset, text_query="running", text_columns=["u"]).num_rows == 0

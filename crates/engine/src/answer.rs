@@ -294,7 +294,7 @@ pub(crate) fn check_words(alpha: Option<f32>, has_words: bool, has_vector: bool)
 pub(crate) fn alpha_of(words: &str) -> f32 {
     match words.split_whitespace().count() {
         0..=2 => 0.3,
-        3..=5 => 0.5,
-        _ => 0.7,
+        3..=5 => 0.7,
+        _ => 0.9,
     }
 }

@@ -10,7 +10,7 @@ use crate::quantization::Quantization;
 
 impl Options {
     /// The keys of the configuration that an engine reads; the others are for a server.
-    pub const KEYS: [&str; 25] = [
+    pub const KEYS: [&str; 26] = [
         "compact_interval",
         "doput_batch_size",
         "hnsw_ef_construction",
@@ -25,6 +25,7 @@ impl Options {
         "quantization",
         "rabitq_ef_construction",
         "recall_share",
+        "slow_query",
         "snapshot_interval",
         "storage_async_fsync",
         "storage_segment_size",
@@ -76,6 +77,7 @@ impl Options {
             memory_limit: config.memory_limit,
             recall_share: config.recall_share,
             hybrid_alpha: config.hybrid_alpha as f32,
+            slow_query: config.slow_query,
             text_columns: config.hybrid_text_columns.clone(),
             ..defaults
         }

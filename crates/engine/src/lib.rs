@@ -99,6 +99,7 @@ mod seal;
 mod search;
 mod shape;
 mod shared;
+mod slow;
 mod tail;
 mod text;
 mod text_column;

@@ -43,6 +43,8 @@ pub struct Options {
     pub hybrid_alpha: f32,
     /// The columns that full text is searched in, unless a field says so by `longbow.text`; empty: all of strings but the id.
     pub text_columns: Vec<String>,
+    /// Time from which on a search is logged as slow; zero: none is.
+    pub slow_query: Duration,
     /// Indexing threads.
     pub index_workers: usize,
     /// Jobs waiting for indexers beyond which writers are asked to slow down.
@@ -90,6 +92,7 @@ impl Options {
             recall_share: 0.02,
             hybrid_alpha: 0.5,
             text_columns: Vec::new(),
+            slow_query: Duration::from_secs(1),
             index_workers: std::thread::available_parallelism().map_or(1, usize::from),
             index_queue: 10_000,
             seal_bytes: 128 << 20,

@@ -20,12 +20,12 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::examples;
 use crate::explain::{Explain, FilterWork, explain};
-use crate::fusion::Fusion;
 use crate::gather::{Located, reply_field};
 use crate::id::Id;
 use crate::row_set::RowSet;
 use crate::schema::VectorColumn;
 use crate::search::{Rows, SearchRequest, Searcher};
+use crate::slow;
 use crate::text::{TextQuery, TextReached};
 use crate::view::View;
 
@@ -202,9 +202,16 @@ impl Engine {
                 let next = Cursor::after(page, &answer.hits);
                 info.cursor = next.map(|cursor| cursor.to_string());
             }
-            info.explain = request.explain.then(|| explain(&asked, &answers));
+            let took = started.elapsed();
+            let slow = self.options().slow_query;
+            let is_slow = !slow.is_zero() && took >= slow;
+            let why = (request.explain || is_slow).then(|| explain(&asked, &answers));
             info.plan_us = micros(planned);
-            info.index_us = micros(started.elapsed() - planned);
+            info.index_us = micros(took.saturating_sub(planned));
+            if let (true, Some(why)) = (is_slow, &why) {
+                slow::report(&dataset.name, took, &info, why);
+            }
+            info.explain = why.filter(|_| request.explain);
             let reply = table(&view, &answers, &fields, first_query, info, started)?;
             if each(reply).is_break() {
                 break;
@@ -269,11 +276,7 @@ impl Engine {
             dataset,
             reached: text,
             query,
-            // By rank both sides count alike, unless the query decides.
-            weight: match request.fusion {
-                Fusion::ReciprocalRank if !by_length => 1.0,
-                _ => 2.0 * (1.0 - alpha_of(query)),
-            },
+            weight: 2.0 * (1.0 - alpha_of(query)),
         });
         let asked = Asked {
             main,

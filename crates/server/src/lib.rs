@@ -123,6 +123,7 @@ fn session(engine: &Engine, config: &Config) -> Result<Session, Error> {
     let limits = Limits {
         memory: config.sql_memory_limit,
         timeout: config.sql_timeout,
+        slow: config.slow_query,
         length: config.sql_max_length,
         ..Limits::default()
     };

@@ -247,6 +247,8 @@ options! {
         hybrid_alpha: f64, Float(-1.0, 1.0), Text("0.5");
         /// The columns that full text is searched in, unless a column's field says so by `longbow.text`; empty: all string columns but `id`.
         hybrid_text_columns: Vec<String>, List, Text("");
+        /// Searches and SQL statements that take as long are logged, with what they did. 0 for none.
+        slow_query: Duration, Span(0, 24 * HOUR), Text("1s");
         /// The memory that running SQL statements may take together for sorting, joining and grouping.
         sql_memory_limit: usize, Bytes(1 << 20, MAX_BYTES), Text("256MiB");
         /// How long a SQL statement may run, its client's reading included. 0 for ever.

@@ -9,6 +9,8 @@ pub struct Limits {
     pub memory: usize,
     /// How long one statement may run, its client's reading included; zero: for ever.
     pub timeout: Duration,
+    /// Time from which on a statement is logged as slow; zero: none is.
+    pub slow: Duration,
     /// Longest statement, in bytes.
     pub length: usize,
     /// Threads that run statements.
@@ -20,6 +22,7 @@ impl Default for Limits {
         Limits {
             memory: 256 << 20,
             timeout: Duration::from_secs(300),
+            slow: Duration::from_secs(1),
             length: 4 << 20,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
         }

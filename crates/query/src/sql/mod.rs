@@ -27,11 +27,11 @@ mod refuse;
 mod rewrite;
 mod running;
 mod scan;
+mod search_function;
 mod session;
 mod state;
 mod system;
 mod table;
-mod vector_search;
 mod vectors;
 mod write;
 

@@ -168,7 +168,7 @@ fn of_plan(text: &str) -> Refusal {
     if let Some(rest) = text.strip_prefix("table function '") {
         let name = rest.split('\'').next().unwrap_or(rest);
         let text = format!(
-            "there is no table function '{name}'; there are vector_search, generate_series and range"
+            "there is no table function '{name}'; there are vector_search, hybrid_search, generate_series and range"
         );
         return invalid("unknown_function", &text);
     }

@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::distance;
 use super::parameters::FUNCTION;
-use super::vector_search::{self, ARGUMENTS};
+use super::search_function::Function;
 use crate::refusal::{Refusal, Result, invalid};
 
 /// What a pass finds wrong.
@@ -109,10 +109,10 @@ impl VisitorMut for Numbers {
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> Flow {
-        let Some(arguments) = search_arguments(table) else {
+        let Some((function, arguments)) = search_arguments(table) else {
             return Flow::Continue(());
         };
-        match in_their_places(std::mem::take(&mut arguments.args)) {
+        match in_their_places(function, std::mem::take(&mut arguments.args)) {
             Ok(placed) => {
                 arguments.args = placed;
                 Flow::Continue(())
@@ -193,14 +193,14 @@ impl VisitorMut for StandIns {
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> Flow {
-        let Some(arguments) = search_arguments(table) else {
+        let Some((function, arguments)) = search_arguments(table) else {
             return Flow::Continue(());
         };
-        for (argument, (name, usual)) in arguments.args.iter_mut().zip(ARGUMENTS) {
+        for (argument, (name, usual)) in arguments.args.iter_mut().zip(function.arguments) {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
                 continue;
             };
-            if name == "vector" {
+            if *name == "vector" {
                 self.stand_in(expr)?;
             } else if let Some(number) = placeholder(expr) {
                 self.types.insert(number, DataType::Null);
@@ -238,20 +238,22 @@ fn written(text: &str, expr: &mut Expr) -> Flow {
     }
 }
 
-/// The arguments of a search that stands as a table.
-fn search_arguments(table: &mut TableFactor) -> Option<&mut TableFunctionArgs> {
+/// A search that stands as a table, and its arguments.
+fn search_arguments(
+    table: &mut TableFactor,
+) -> Option<(&'static Function, &mut TableFunctionArgs)> {
     match table {
         TableFactor::Table {
             name,
             args: Some(arguments),
             ..
-        } if name.to_string().eq_ignore_ascii_case(vector_search::NAME) => Some(arguments),
+        } => Function::named(&name.to_string()).map(|function| (function, arguments)),
         _ => None,
     }
 }
 
-/// The arguments of `vector_search` in the order of [`ARGUMENTS`]; those that are not given are null.
-fn in_their_places(arguments: Vec<FunctionArg>) -> Result<Vec<FunctionArg>> {
+/// The arguments of a search in the function's order; those that are not given are null.
+fn in_their_places(function: &Function, arguments: Vec<FunctionArg>) -> Result<Vec<FunctionArg>> {
     let mut placed: Vec<Option<FunctionArg>> = Vec::new();
     let mut named = false;
     for argument in arguments {
@@ -259,11 +261,12 @@ fn in_their_places(arguments: Vec<FunctionArg>) -> Result<Vec<FunctionArg>> {
             FunctionArg::Unnamed(value) if !named => (placed.len(), value),
             FunctionArg::Named { name, arg, .. } => {
                 named = true;
-                (place_of(&name.value)?, arg)
+                (place_of(function, &name.value)?, arg)
             }
             other => {
                 let text = format!(
-                    "the argument {other} of vector_search stands after a named one, or has no plain name; write name => value"
+                    "the argument {other} of {} stands after a named one, or has no plain name; write name => value",
+                    function.name
                 );
                 return Err(invalid("bad_sql", &text));
             }
@@ -272,8 +275,8 @@ fn in_their_places(arguments: Vec<FunctionArg>) -> Result<Vec<FunctionArg>> {
             placed.resize_with(at + 1, || None);
         }
         if placed[at].replace(FunctionArg::Unnamed(value)).is_some() {
-            let (name, _) = ARGUMENTS.get(at).copied().unwrap_or_default();
-            let text = format!("vector_search is given '{name}' twice; give it once");
+            let (name, _) = function.arguments.get(at).copied().unwrap_or_default();
+            let text = format!("{} is given '{name}' twice; give it once", function.name);
             return Err(invalid("bad_sql", &text));
         }
     }
@@ -288,14 +291,14 @@ fn in_their_places(arguments: Vec<FunctionArg>) -> Result<Vec<FunctionArg>> {
         .collect())
 }
 
-fn place_of(name: &str) -> Result<usize> {
-    let at = ARGUMENTS
-        .iter()
-        .position(|(known, _)| known.eq_ignore_ascii_case(name));
+fn place_of(function: &Function, name: &str) -> Result<usize> {
+    let mut names = function.arguments.iter();
+    let at = names.position(|(known, _)| known.eq_ignore_ascii_case(name));
     at.ok_or_else(|| {
-        let known: Vec<&str> = ARGUMENTS.iter().map(|(name, _)| *name).collect();
+        let known: Vec<&str> = function.arguments.iter().map(|(name, _)| *name).collect();
         let text = format!(
-            "vector_search has no argument '{name}'; it has {}",
+            "{} has no argument '{name}'; it has {}",
+            function.name,
             known.join(", ")
         );
         invalid("unknown_argument", &text)

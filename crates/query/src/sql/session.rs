@@ -10,8 +10,8 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, ScalarValue};
 use datafusion::execution::{FunctionRegistry, SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::parser::Statement;
 use futures::{StreamExt, stream};
 use longbow_engine::{Class, Engine};
@@ -24,6 +24,7 @@ use super::check::check;
 use super::limits::{Limits, Setting};
 use super::moment::{DATASETS, Moment, SYSTEM};
 use super::refuse::{ours, refuse};
+use super::running::Running;
 use super::system::{self, System};
 use super::{parameters, rewrite, state, write};
 use crate::refusal::{Refusal, Result, invalid, unimplemented};
@@ -67,7 +68,7 @@ impl Session {
         })?;
         let system = System {
             settings,
-            ..System::default()
+            running: Arc::new(Running::new(limits.slow)),
         };
         let inner = Inner {
             engine: engine.clone(),
@@ -253,14 +254,18 @@ impl Inner {
         parameters: Option<RecordBatch>,
         mut tell: oneshot::Sender<Result<Answer>>,
     ) {
-        let run = self.system.running.begin(&text);
+        let mut run = self.system.running.begin(&text);
         let timeout = self.limits.timeout;
         let deadline = (!timeout.is_zero()).then(|| Instant::now() + timeout);
         let begun = tokio::select! {
             () = tell.closed() => return,
             begun = self.within(deadline, self.begin(&text, parameters)) => begun,
         };
-        let (mut rows, writes) = match begun {
+        let Begun {
+            mut rows,
+            writes,
+            plan,
+        } = match begun {
             Ok(begun) => begun,
             Err(refusal) => {
                 drop(run);
@@ -270,6 +275,7 @@ impl Inner {
         };
         let (sender, batches) = mpsc::channel(AHEAD);
         // Dropped before the sender: who sees the end of the rows no longer finds the statement among those that run.
+        run.does(plan);
         let _run = run;
         let schema = rows.schema();
         if tell
@@ -323,11 +329,7 @@ impl Inner {
         })
     }
 
-    async fn begin(
-        &self,
-        text: &str,
-        parameters: Option<RecordBatch>,
-    ) -> Result<(SendableRecordBatchStream, bool)> {
+    async fn begin(&self, text: &str, parameters: Option<RecordBatch>) -> Result<Begun> {
         let rows = match &parameters {
             None => 1,
             Some(parameters) => parameters.num_rows(),
@@ -349,25 +351,32 @@ impl Inner {
                 );
                 return Err(invalid("bad_parameters", &text));
             } else {
-                let rows = rows_of(&state, &plan)
-                    .await
-                    .map_err(|error| refuse(&error))?;
-                return Ok((rows, false));
+                let begun = query(&state, &plan).await;
+                return begun.map_err(|error| refuse(&error));
             }
         }
         let told = stream::iter([write::answer(count)]);
         let told = RecordBatchStreamAdapter::new(write::answer_schema(), told);
-        Ok((Box::pin(told), true))
+        Ok(Begun {
+            rows: Box::pin(told),
+            writes: true,
+            plan: None,
+        })
     }
 }
 
-async fn rows_of(
-    state: &SessionState,
-    plan: &LogicalPlan,
-) -> datafusion::common::Result<SendableRecordBatchStream> {
+/// A statement that runs.
+struct Begun {
+    rows: SendableRecordBatchStream,
+    writes: bool,
+    /// What a query does.
+    plan: Option<Arc<dyn ExecutionPlan>>,
+}
+
+async fn query(state: &SessionState, plan: &LogicalPlan) -> datafusion::common::Result<Begun> {
     let schema = schema_of(plan);
     let plan = state.create_physical_plan(plan).await?;
-    let rows = execute_stream(plan, state.task_ctx())?;
+    let rows = execute_stream(Arc::clone(&plan), state.task_ctx())?;
     // As it was described: what the optimiser learns of nulls is not told, for clients compare the two.
     let told = Arc::clone(&schema);
     let rows = rows.map(move |batch| {
@@ -380,7 +389,11 @@ async fn rows_of(
             &rows,
         )?)
     });
-    Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    Ok(Begun {
+        rows: Box::pin(RecordBatchStreamAdapter::new(schema, rows)),
+        writes: false,
+        plan: Some(plan),
+    })
 }
 
 /// The columns of what a plan answers.

@@ -14,7 +14,7 @@ use super::distance;
 use super::limits::Limits;
 use super::moment::{CATALOG, DATASETS, Moment};
 use super::order::AskIndex;
-use super::vector_search::{self, VectorSearch};
+use super::search_function::{FUNCTIONS, SearchFunction};
 
 /// How many of the greatest holders of memory an error names.
 const NAMED_HOLDERS: std::num::NonZeroUsize =
@@ -54,10 +54,13 @@ pub(super) fn base(limits: &Limits) -> Result<SessionState> {
 pub(super) fn for_statement(base: &SessionState, engine: &Engine, moment: &Moment) -> SessionState {
     let mut state = base.clone();
     state.register_catalog_list(Arc::new(moment.clone()));
-    let search = VectorSearch {
-        moment: moment.clone(),
-        engine: engine.clone(),
-    };
-    state.register_udtf(vector_search::NAME, Arc::new(search));
+    for function in &FUNCTIONS {
+        let search = SearchFunction {
+            function,
+            moment: moment.clone(),
+            engine: engine.clone(),
+        };
+        state.register_udtf(function.name, Arc::new(search));
+    }
     state
 }

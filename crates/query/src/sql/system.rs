@@ -18,7 +18,7 @@ pub(super) const TABLES: [&str; 6] = [
 ];
 
 /// What the tables tell beside the engine.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct System {
     /// The node's settings.
     pub settings: Vec<Setting>,
