@@ -26,6 +26,7 @@
 
 mod actions;
 mod filter;
+mod greedy;
 pub mod json;
 mod number;
 mod refusal;
