@@ -30,6 +30,7 @@ mod greedy;
 pub mod json;
 mod number;
 mod refusal;
+mod retried;
 pub mod rows;
 mod search;
 pub mod sql;
