@@ -77,6 +77,13 @@ pub fn unimplemented(what: &str) -> Refusal {
     Refusal::new(Class::Unimplemented, "unimplemented", &text)
 }
 
+/// The text of an error of DataFusion's without what it adds to those that it takes for faults of its own.
+pub(crate) fn without_appeal(text: &str) -> &str {
+    let text = text.strip_prefix("Internal error: ").unwrap_or(text);
+    let own = text.split("This issue was likely caused").next();
+    own.unwrap_or(text).trim_end_matches(['.', ' ', '\n'])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

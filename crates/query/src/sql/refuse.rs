@@ -5,7 +5,7 @@ use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
 use longbow_engine::{Class, Error};
 
-use crate::refusal::{Refusal, invalid};
+use crate::refusal::{Refusal, invalid, without_appeal};
 
 /// An error of ours on its way through DataFusion.
 pub(super) fn ours(error: impl Into<Refusal>) -> DataFusionError {
@@ -78,8 +78,7 @@ fn of_library(text: &str) -> Refusal {
 
 /// What DataFusion takes for a fault of its own: mostly a statement whose types do not fit, which it found out late.
 fn of_datafusion(text: &str) -> Refusal {
-    let text = text.strip_prefix("Internal error: ").unwrap_or(text);
-    let text = text.split(". This issue was likely").next().unwrap_or(text);
+    let text = without_appeal(text);
     let types = ["failed to match any signature", "Failed to coerce types"];
     if types.iter().any(|words| text.contains(words)) {
         return invalid(

@@ -7,6 +7,7 @@
 
 mod grammar;
 mod guard;
+mod large;
 mod mutate;
 #[path = "../common/random.rs"]
 mod random;
@@ -14,11 +15,22 @@ mod typed;
 mod world;
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::guard::{Watch, count_panics, panics};
 use crate::random::{Random, mix};
 use crate::world::{WAYS, Way, World};
+
+/// What a request costs is measured over the whole process.
+static ALONE: Mutex<()> = Mutex::new(());
+
+#[test]
+fn what_is_too_large_or_wrong_is_refused_by_its_code_and_costs_little() {
+    let _alone = ALONE.lock();
+    let complaints = large::check(&World::new());
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
 
 /// Good requests of each way, of which others are made.
 const SEEDS: usize = 40;
@@ -61,6 +73,7 @@ fn whatever_is_asked_nothing_panics_costs_too_much_or_changes_by_being_refused()
     let cases = number("FUZZ_CASES").unwrap_or(4_000);
     let note = concat!(env!("CARGO_TARGET_TMPDIR"), "/fuzz-case");
     eprintln!("seed {seed}; the case under way is in {note}");
+    let _alone = ALONE.lock();
     let world = World::new();
     let mut random = Random(seed);
     let seeds = WAYS.map(|way| {
