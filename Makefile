@@ -15,6 +15,8 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 CARGO := cargo
 LOCKED := --release --locked
 CASES ?= 5000
+QUERIES ?= 100000
+FUZZ_SECONDS ?= 600
 ROUNDS ?= 100
 TIMES ?= 10
 
@@ -85,8 +87,10 @@ bench-databases: build $(VENV)/ready ## Longbow beside Qdrant, zvec, LanceDB, Ch
 bench-filtered: build $(VENV)/ready ## Recall and rate of Longbow's filtered searches, where what passes is near or far
 	$(PY) bench/filtered/filtered_recall.py $(ARGS)
 
-torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES property tests each, ROUNDS of kill -9
+torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES property tests each, QUERIES beside writes, FUZZ_SECONDS of fuzz, ROUNDS of kill -9
 	TORTURE=$(TIMES) $(CARGO) test $(LOCKED) -p longbow-engine --test it
+	QUERIES=$(QUERIES) $(CARGO) test $(LOCKED) --workspace --test churn
+	FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(LOCKED) --workspace --test fuzz
 	PROPTEST_CASES=$(CASES) $(CARGO) test $(LOCKED) --workspace
 	$(PY) scripts/torture_test.py --rounds $(ROUNDS)
 

@@ -49,6 +49,14 @@ def test_what_is_wrong_is_seen(found, expected) -> None:
     assert model().settle(dict(found)) == expected
 
 
+def test_versions_that_were_replaced_deleted_or_never_taken_are_gone() -> None:
+    made = model()
+    made.written.extend([(1, 10), (2, 12), (2, 16), (4, 20)])
+    assert made.gone() == {2: 12, 4: 20}
+    made.settle({1: 10, 4: 20})
+    assert made.gone() == {2: 16}
+
+
 def test_a_deletion_by_group_takes_the_rows_of_the_group() -> None:
     made = Model()
     made.send(put([(key, key * 2) for key in range(30)]), delete_group(3))

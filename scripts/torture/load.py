@@ -101,6 +101,7 @@ class Writer(Worker):
         late = self.load.late and self.rng.random() < 0.3
         batches = [self.rows(late) for _ in range(self.rng.choice([1, 1, 2, 6]))]
         model.send(*(put(rows) for rows in batches))
+        model.written.extend(row for rows in batches for row in rows[-50:])
         descriptor = flight.FlightDescriptor.for_path(kind.name)
         writer, reader = self.client.do_put(descriptor, kind.schema(late))
         try:

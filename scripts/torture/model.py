@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -47,6 +48,10 @@ class Verdict:
     other: int = 0
 
 
+# Versions that are remembered of one writer and dataset.
+WRITTEN = 400
+
+
 @dataclass
 class Model:
     """Rows as acknowledged, and the operations on their way: a beginning of those may have happened."""
@@ -54,6 +59,8 @@ class Model:
     rows: State = field(default_factory=dict)
     pending: list[Op] = field(default_factory=list)
     acknowledged: int = 0
+    # Rows that were sent last, in order.
+    written: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=WRITTEN))
 
     def send(self, *ops: Op) -> None:
         """Operations go out, in this order."""
@@ -63,6 +70,10 @@ class Model:
         """The oldest of them is acknowledged."""
         self.pending.pop(0)(self.rows)
         self.acknowledged += 1
+
+    def gone(self) -> State:
+        """Of the rows that were sent last, keys and versions that are not there."""
+        return {key: version for key, version in self.written if self.rows.get(key) != version}
 
     def settle(self, found: State) -> Verdict:
         """Compares with the rows that a restarted server has, and goes on with those."""

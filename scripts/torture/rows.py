@@ -45,6 +45,7 @@ class Kind:
             pa.field("owner", pa.int32()),
             pa.field("group", pa.int16()),
             pa.field("label", pa.string()),
+            pa.field("text", pa.string()),
         ]
         if late:
             fields.append(pa.field("late", pa.int64()))
@@ -67,6 +68,7 @@ class Kind:
             pa.array(keys // KEYS, pa.int32()),
             pa.array(versions // 2 % GROUPS, pa.int16()),
             pa.array([f"{k}/{v}" if v % 3 else None for k, v in zip(keys.tolist(), versions.tolist())]),
+            pa.array([text(key, version) for key, version in zip(keys.tolist(), versions.tolist())], pa.string()),
         ]
         if late:
             arrays.append(pa.array(versions * 5, pa.int64(), mask=~with_late))
@@ -83,6 +85,16 @@ KINDS = [
     Kind("ints", False, "float32", 16, "euclidean"),
     Kind("space/texts", True, "float16", 8, "cosine"),
 ]
+
+
+def own_word(key: int, version: int) -> str:
+    """A word that only one version of one row has."""
+    return f"own{version}of{key}"
+
+
+def text(key: int, version: int) -> str:
+    """The text of a row: a word of its own, one of its key, and some that many rows have."""
+    return f"{own_word(key, version)} key{key} in group{group(version)} and word{version % 11}"
 
 
 def group(version: int) -> int:

@@ -17,6 +17,7 @@ from .load import TEMPORARY, Dropper, Load, Reader, Snapshots, Writer
 from .model import Model, Verdict
 from .rows import KEYS, KINDS
 from .server import Server, settings
+from .ways import Ways
 
 # What a search by graph must find of the nearest rows, over the whole run.
 RECALL = 0.9
@@ -133,7 +134,8 @@ class Run:
 
     def check(self, addresses: dict[str, str], searches: int) -> None:
         """Everything that the server has, beside what it must have."""
-        with flight.connect(f"grpc+tcp://{addresses['data']}") as client:
+        connect = (flight.connect(f"grpc+tcp://{addresses[side]}") for side in ("data", "meta"))
+        with next(connect) as client, next(connect) as meta:
             for kind in KINDS:
                 contents = Contents(client, kind)
                 for owner, models in enumerate(self.models):
@@ -141,7 +143,10 @@ class Run:
                     self.settle(f"{kind.name}, writer {owner}", models[kind.name], found)
                 hits, wanted = contents.searches(self.rng, searches)
                 self.recall = [self.recall[0] + hits, self.recall[1] + wanted]
-                self.problems += contents.problems
+                ways = Ways(client, meta, kind, contents.rows)
+                gone = [models[kind.name].gone() for models in self.models]
+                self.count("found_by_words_and_vectors", ways.check({k: v for each in gone for k, v in each.items()}))
+                self.problems += contents.problems + ways.problems
             temporary = Contents(client, TEMPORARY)
             self.settle(TEMPORARY.name, self.temporary, temporary.rows)
             self.problems += temporary.problems

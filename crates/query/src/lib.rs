@@ -26,9 +26,11 @@
 
 mod actions;
 mod filter;
+mod greedy;
 pub mod json;
 mod number;
 mod refusal;
+mod retried;
 pub mod rows;
 mod search;
 pub mod sql;

@@ -17,9 +17,15 @@ pub struct Refusal {
 /// Result of a request.
 pub type Result<T> = std::result::Result<T, Refusal>;
 
+/// Bytes of a text. It travels in a header of gRPC, three bytes for each that is not ASCII, and clients take 16 KiB of
+/// headers.
+const MOST_BYTES: usize = 4_000;
+/// Bytes of the end of a longer text: there it says what to do.
+const END_BYTES: usize = 1_000;
+
 impl Refusal {
     /// A refusal. What the caller sent stands in the text, and the text ends up in terminals and logs: it becomes one
-    /// line without control characters.
+    /// line without control characters, and of a long one the middle is left out.
     pub fn new(class: Class, code: &'static str, text: &str) -> Refusal {
         let mut line = String::with_capacity(text.len());
         for character in text.trim_end().chars() {
@@ -28,6 +34,11 @@ impl Refusal {
                 other if other.is_control() => line.extend(other.escape_debug()),
                 other => line.push(other),
             }
+        }
+        if line.len() > MOST_BYTES {
+            let begin = line.floor_char_boundary(MOST_BYTES - END_BYTES);
+            let end = line.ceil_char_boundary(line.len() - END_BYTES);
+            line = format!("{} … {}", &line[..begin], &line[end..]);
         }
         Refusal {
             class,
@@ -66,6 +77,13 @@ pub fn unimplemented(what: &str) -> Refusal {
     Refusal::new(Class::Unimplemented, "unimplemented", &text)
 }
 
+/// The text of an error of DataFusion's without what it adds to those that it takes for faults of its own.
+pub(crate) fn without_appeal(text: &str) -> &str {
+    let text = text.strip_prefix("Internal error: ").unwrap_or(text);
+    let own = text.split("This issue was likely caused").next();
+    own.unwrap_or(text).trim_end_matches(['.', ' ', '\n'])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,5 +95,13 @@ mod tests {
             refused.to_string(),
             r"bad_name: 'a b\u{1b}[31m' is € no name; use another"
         );
+    }
+
+    #[test]
+    fn of_a_long_text_the_middle_is_left_out() {
+        let text = format!("'{}' is no name; use another", "€".repeat(100_000));
+        let refused = invalid("bad_name", &text).text;
+        assert!(refused.len() < MOST_BYTES + 10, "{}", refused.len());
+        assert!(refused.starts_with("'€€") && refused.ends_with("€' is no name; use another"));
     }
 }

@@ -276,6 +276,16 @@ const WRONG_PREDICATES: &[(&str, &str, &str)] = &[
     ("10 / n > 1", "division_by_zero", "NULLIF"),
     ("word ~ '('", "bad_predicate", "regex"),
     ("vector = 1", "bad_predicate", "FixedSizeList"),
+    (
+        "word = repeat('x', 2000000000)",
+        "predicate_failed",
+        "would make",
+    ),
+    (
+        "cardinality(range(n, 1000000000)) > 3",
+        "predicate_failed",
+        "would make",
+    ),
 ];
 
 /// A filter, the code of its refusal, and a word of the text.

@@ -33,6 +33,8 @@ mod follow;
 mod gateway;
 mod get;
 mod health;
+#[cfg(test)]
+mod hostile;
 mod http;
 mod info;
 mod json;

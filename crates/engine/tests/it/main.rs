@@ -24,4 +24,5 @@ mod repair;
 mod replay;
 mod rows;
 mod shapes;
+mod space;
 mod text;

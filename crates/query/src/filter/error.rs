@@ -3,6 +3,8 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use longbow_engine::FilterError;
 
+use crate::refusal::without_appeal;
+
 /// Why a filter is refused. Each text holds the value that was wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -53,7 +55,10 @@ impl Error {
     #[must_use]
     pub(super) fn evaluating(self) -> Self {
         match self {
-            Error::Unsuited(error) => Error::Evaluation(error.to_string()),
+            Error::Unsuited(error) => {
+                let text = error.strip_backtrace();
+                Error::Evaluation(without_appeal(&text).to_owned())
+            }
             other => other,
         }
     }

@@ -32,7 +32,7 @@ pub(crate) static STATE: LazyLock<SessionState> = LazyLock::new(|| {
     let mut config = SessionConfig::new();
     config.options_mut().sql_parser.enable_ident_normalization = false;
     let state = SessionStateBuilder::new().with_config(config);
-    state.with_default_features().build()
+    crate::greedy::limited(state.with_default_features()).build()
 });
 
 /// Names of the functions whose value may change from call to call.

@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::refusal::{Result, invalid};
+use crate::retried;
 
 /// Bytes of a predicate.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -27,6 +28,14 @@ pub fn check(predicate: &str) -> Result<()> {
         // The parser says what is wrong.
         return Ok(());
     };
+    let levels = retried::levels(&tokens);
+    if levels > retried::MOST {
+        let text = format!(
+            "the predicate nests {levels} of CAST, CASE, NOT, FLOOR, POSITION and the like; at most {} are read, so write it flatter",
+            retried::MOST
+        );
+        return Err(invalid("predicate_too_large", &text));
+    }
     let tokens = tokens.iter();
     let tokens: Vec<&Token> = tokens
         .filter(|token| !matches!(token, Token::Whitespace(_)))

@@ -8,7 +8,10 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::refusal::{Result, invalid};
+use crate::retried;
 
+/// Most words, values and signs of a statement: each value of a list takes half a kilobyte while it is planned.
+const MOST_TOKENS: usize = 400_000;
 /// Most tokens between two commas, over all open brackets: what a chain of operators or joins may be long.
 const LONGEST_CHAIN: usize = 2_000;
 
@@ -27,6 +30,24 @@ pub(super) fn check(text: &str, longest: usize) -> Result<()> {
     let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
     let tokens =
         tokens.map_err(|error| invalid("bad_sql", &format!("{error}; correct the statement")))?;
+    let count = tokens
+        .iter()
+        .filter(|token| !matches!(token, Token::Whitespace(_)))
+        .count();
+    if count > MOST_TOKENS {
+        let text = format!(
+            "the statement has {count} words, values and signs, the limit is {MOST_TOKENS}; send vectors and long lists as parameters"
+        );
+        return Err(invalid("sql_too_long", &text));
+    }
+    let levels = retried::levels(&tokens);
+    if levels > retried::MOST {
+        let text = format!(
+            "the statement nests {levels} of CAST, CASE, NOT, FLOOR, POSITION and the like, the limit is {}; write it flatter",
+            retried::MOST
+        );
+        return Err(invalid("sql_too_deep", &text));
+    }
     let longest = longest_chain(&tokens);
     if longest > LONGEST_CHAIN {
         let text = format!(
@@ -113,6 +134,8 @@ mod tests {
             check("SELECT 1", 7).map_err(|refusal| refusal.code),
             Err("sql_too_long")
         );
+        let list = "1,".repeat(MOST_TOKENS / 2);
+        assert_eq!(code_of(&format!("SELECT [{list}1]")), Some("sql_too_long"));
         assert_eq!(code_of("SELECT 'open"), Some("bad_sql"));
         assert_eq!(code_of(")))((("), None);
     }

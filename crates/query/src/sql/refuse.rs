@@ -5,7 +5,7 @@ use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
 use longbow_engine::{Class, Error};
 
-use crate::refusal::{Refusal, invalid};
+use crate::refusal::{Refusal, invalid, without_appeal};
 
 /// An error of ours on its way through DataFusion.
 pub(super) fn ours(error: impl Into<Refusal>) -> DataFusionError {
@@ -23,13 +23,14 @@ pub(super) fn refuse(error: &DataFusionError) -> Refusal {
             None => internal(&text),
         },
         DataFusionError::External(inner) => {
-            of_outside(inner.as_ref()).unwrap_or_else(|| internal(&text))
+            of_outside(inner.as_ref()).unwrap_or_else(|| of_library(&text))
         }
         DataFusionError::ArrowError(inner, _) => of_arrow(inner),
         DataFusionError::SQL(inner, _) => of_parser(inner),
         DataFusionError::SchemaError(inner, _) => of_schema(inner, &text),
         DataFusionError::Plan(_) => of_plan(&text),
         DataFusionError::NotImplemented(_) => not_there(&text),
+        DataFusionError::Internal(_) => of_datafusion(&text),
         DataFusionError::Configuration(_) | DataFusionError::Execution(_) => invalid(
             "bad_value",
             &format!("{text}; correct the statement or the rows that it reads"),
@@ -64,6 +65,28 @@ fn internal(text: &str) -> Refusal {
         "sql_internal",
         &format!("{text}; report this"),
     )
+}
+
+/// An error of a library that DataFusion hands on: of the one for patterns it is the pattern's fault.
+fn of_library(text: &str) -> Refusal {
+    let text = text.strip_prefix("External error: ").unwrap_or(text);
+    if text.to_ascii_lowercase().contains("regex") {
+        return invalid("bad_value", &format!("{text}; write a simpler pattern"));
+    }
+    internal(text)
+}
+
+/// What DataFusion takes for a fault of its own: mostly a statement whose types do not fit, which it found out late.
+fn of_datafusion(text: &str) -> Refusal {
+    let text = without_appeal(text);
+    let types = ["failed to match any signature", "Failed to coerce types"];
+    if types.iter().any(|words| text.contains(words)) {
+        return invalid(
+            "bad_sql",
+            &format!("{text}; give values of other types, by CAST for instance"),
+        );
+    }
+    not_there(text)
 }
 
 fn not_there(text: &str) -> Refusal {
@@ -233,6 +256,11 @@ mod tests {
                 DataFusionError::NotImplemented("no".into()),
                 "unimplemented",
             ),
+            (
+                DataFusionError::Internal("Failed to coerce types A and B".into()),
+                "bad_sql",
+            ),
+            (DataFusionError::Internal("no".into()), "unimplemented"),
         ] {
             let refusal = refuse(&error.context("deep within"));
             assert_eq!(refusal.code, code);

@@ -15,6 +15,7 @@ use super::limits::Limits;
 use super::moment::{CATALOG, DATASETS, Moment};
 use super::order::AskIndex;
 use super::search_function::{FUNCTIONS, SearchFunction};
+use crate::greedy::limited;
 
 /// How many of the greatest holders of memory an error names.
 const NAMED_HOLDERS: std::num::NonZeroUsize =
@@ -38,12 +39,12 @@ pub(super) fn base(limits: &Limits) -> Result<SessionState> {
         .with_memory_pool(Arc::new(pool))
         .with_disk_manager_builder(no_files)
         .build_arc()?;
-    let mut state = SessionStateBuilder::new()
+    let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_physical_optimizer_rule(Arc::new(AskIndex))
-        .build();
+        .with_physical_optimizer_rule(Arc::new(AskIndex));
+    let mut state = limited(state).build();
     for function in distance::functions() {
         state.register_udf(Arc::new(function))?;
     }

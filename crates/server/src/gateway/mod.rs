@@ -9,6 +9,8 @@ mod reply;
 mod rows;
 mod sql;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod wanted;
 
 use axum::Router;

@@ -12,6 +12,8 @@ mod info;
 mod ingest;
 mod prepared;
 mod put;
+#[cfg(test)]
+mod tests;
 
 use arrow_flight::sql::{Any, Command};
 use prost::Message;
