@@ -49,7 +49,7 @@ class Longbow(Database):
 
     def search_where(self, query: np.ndarray, condition: Condition) -> Any:
         asked = (condition.field, condition.comparison, condition.value)
-        return self.database.search("rows", query, K, ef=self.breadth, filters=asked)["id"].to_numpy()
+        return self.database.search_numpy("rows", query, K, ef=self.breadth, filters=asked)[0]
 
     def search_many(self, queries: np.ndarray) -> Any:
         return self.database.search_numpy("rows", queries, K, ef=self.breadth)[0]
