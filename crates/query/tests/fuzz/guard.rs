@@ -10,8 +10,9 @@ use std::time::Duration;
 
 /// Processor seconds of one request: many times what the slowest good one takes.
 const MOST_SECONDS: f64 = 10.0;
-/// Bytes that memory may grow by at the peak of one request.
-pub const MOST_BYTES: u64 = 256 << 20;
+/// Bytes that memory may grow by at the peak of one request: each call of a function may make 64 MiB, and a request may
+/// hold a dozen of them.
+pub const MOST_BYTES: u64 = 1 << 30;
 
 static PANICS: AtomicUsize = AtomicUsize::new(0);
 
@@ -133,7 +134,7 @@ impl Watch {
         };
         // Twice what is refused at its end: then it may never end.
         let seconds = begin.seconds();
-        if seconds > 2.0 * MOST_SECONDS || begin.bytes() > 8 * MOST_BYTES {
+        if seconds > 2.0 * MOST_SECONDS || begin.bytes() > 4 * MOST_BYTES {
             eprintln!("without end, after {seconds} seconds: {shown}");
             std::process::exit(101);
         }
