@@ -49,6 +49,15 @@ pub enum Graph {
     Quantized(QuantizedGraph),
 }
 
+/// What is known of the rows that pass a filter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entries<'a> {
+    /// Some of them.
+    pub rows: &'a [u64],
+    /// How many there are at most.
+    pub passing: u64,
+}
+
 impl Graph {
     /// An empty graph for a column.
     ///
@@ -155,7 +164,7 @@ impl Graph {
 
     /// For each query the `k` rows nearest to it for which `visible` holds, as far as a search of breadth `ef` finds
     /// them, by their exact distances. All visible rows are alive in the view. `stats` are those of each query. Of a filter
-    /// that decides what is visible, `entries` are some rows that pass, and how many pass at most.
+    /// that decides what is visible, `entries` says what is known.
     ///
     /// # Errors
     /// If a batch cannot be read.
@@ -163,7 +172,7 @@ impl Graph {
         &self,
         queries: &[Query],
         (k, ef): (usize, usize),
-        (visible, entries): (&(dyn Fn(u64) -> bool + Sync), Option<(&[u64], u64)>),
+        (visible, entries): (&(dyn Fn(u64) -> bool + Sync), Option<Entries<'_>>),
         (view, column): (&View, &VectorColumn),
         stats: &mut [SearchStats],
     ) -> Result<Vec<Vec<Neighbor>>> {
@@ -176,12 +185,12 @@ impl Graph {
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
-                let filtered = entries.map(|(entries, passing)| Filtered {
+                let filtered = entries.map(|of| Filtered {
                     k,
                     ef,
                     passes: visible,
-                    entries,
-                    passing,
+                    entries: of.rows,
+                    passing: of.passing,
                 });
                 let found = match (filtered, queries, &mut *stats) {
                     (None, [query], [stats]) => {

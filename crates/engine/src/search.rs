@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::examples::Examples;
 use crate::filter::Filter;
 use crate::fusion::Fusion;
-use crate::graph::Graph;
+use crate::graph::{Entries, Graph};
 use crate::helpers::Helpers;
 use crate::recall_target;
 use crate::row_set::RowSet;
@@ -420,10 +420,11 @@ impl Searcher<'_> {
         let mut stats = vec![SearchStats::default(); queries.len()];
         let at = (self.view, self.column);
         let matching = self.rows.matching.as_ref();
-        let filtered = matching.map(|rows| (rows.sample(), rows.len()));
+        let entries = |rows, passing| Entries { rows, passing };
+        let filtered = matching.map(|rows| entries(rows.sample(), rows.len()));
         // Dead rows that did not leave the graph yet are in the way like rows that do not pass.
         let many_dead = self.view.live * 4 < index.graph.len() as u64 * 3;
-        let entries = filtered.or(many_dead.then_some((&[][..], self.view.live)));
+        let entries = filtered.or(many_dead.then_some(entries(&[], self.view.live)));
         let found =
             index
                 .graph

@@ -102,7 +102,7 @@ impl FilteredSearch<'_> {
     }
 
     /// # Safety
-    /// `start` was written, and the write happened before; so were the entries.
+    /// `start` was written, and the write happened before.
     unsafe fn begin_below(&mut self, start: Option<Candidate>) {
         let graph = self.passing.graph;
         let between = Phase::Between(Box::default());
@@ -120,7 +120,7 @@ impl FilteredSearch<'_> {
             Some(Candidate::new(distance, entry))
         });
         self.phase = match start {
-            // SAFETY: the caller vouches for all these nodes.
+            // SAFETY: the caller vouches for the start.
             Some(start) => unsafe {
                 Phase::Below(FilteredWalk::new(
                     self.passing,
@@ -153,8 +153,7 @@ impl QuantizedGraph {
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         let _visit = self.enter();
-        let entries = self.entries(filtered.entries);
-        let Some(mut search) = self.begin_filtered(query, filtered, &entries) else {
+        let Some(mut search) = self.begin_filtered(query, filtered) else {
             return Vec::new();
         };
         while search.step() {}
@@ -176,11 +175,10 @@ impl QuantizedGraph {
         stats: &mut [SearchStats],
     ) -> Vec<Vec<Neighbor>> {
         let _visit = self.enter();
-        let entries = self.entries(filtered.entries);
         let mut answers = vec![Vec::new(); queries.len()];
         self.in_turns(
             (queries.len(), filtered.k, originals),
-            |place| self.begin_filtered(&queries[place], filtered, &entries),
+            |place| self.begin_filtered(&queries[place], filtered),
             |place, search| {
                 let (query, stats) = (&queries[place], &mut stats[place]);
                 answers[place] = self.end_filtered(query, filtered.k, originals, search, stats);
@@ -190,7 +188,7 @@ impl QuantizedGraph {
     }
 
     /// The nodes of some rows from which edges lead on.
-    fn entries(&self, rows: &[u64]) -> Vec<u32> {
+    pub(super) fn entries(&self, rows: &[u64]) -> Vec<u32> {
         let mut nodes = Vec::with_capacity(rows.len());
         self.places
             .find(rows.iter().copied(), |_, node| nodes.extend(node));
@@ -210,7 +208,6 @@ impl QuantizedGraph {
         &'a self,
         query: &Query,
         filtered: Filtered<'a>,
-        entries: &'a [u32],
     ) -> Option<FilteredSearch<'a>> {
         if filtered.k == 0 {
             return None;
@@ -230,13 +227,13 @@ impl QuantizedGraph {
             passing,
             ef: filtered.ef.max(filtered.k),
             entries: Entries {
-                nodes: entries,
+                rows: filtered.entries,
                 passing: filtered.passing,
             },
             phase,
         };
         if is_low {
-            // SAFETY: nodes that were remembered were written.
+            // SAFETY: there is no start.
             unsafe { search.begin_below(None) };
         }
         Some(search)

@@ -10,8 +10,8 @@ use longbow_kernels::rabitq::SLOTS;
 /// What is known of the nodes that pass.
 #[derive(Clone, Copy)]
 pub(super) struct Entries<'a> {
-    /// Some of them, for a walk around whose start few pass.
-    pub(super) nodes: &'a [u32],
+    /// Rows of some of them, for a walk around whose start few pass.
+    pub(super) rows: &'a [u64],
     /// How many there are, or more.
     pub(super) passing: u64,
 }
@@ -21,7 +21,7 @@ impl FilteredWalk<'_> {
     /// that passes, and so it holds more. Should there be next to nothing, it also begins at the entries.
     ///
     /// # Safety
-    /// The start and the entries were written, and the writes happened before.
+    /// The start was written, and the write happened before.
     pub(super) unsafe fn judge(&mut self, start: Candidate, entries: Entries<'_>) {
         let share = Share::of(self.passed, self.looked);
         if share == Share::Most {
@@ -35,8 +35,8 @@ impl FilteredWalk<'_> {
         if share > Share::Few {
             return;
         }
-        let dim = self.passing.graph.encoder().dim();
-        if FilterCost::elsewhere(entries.passing, dim, self.ef).is_scan() {
+        let graph = self.passing.graph;
+        if FilterCost::elsewhere(entries.passing, graph.encoder().dim(), self.ef).is_scan() {
             self.give_up();
             return;
         }
@@ -45,10 +45,11 @@ impl FilteredWalk<'_> {
         let Scratch { visited, fresh, .. } = &mut *self.scratch;
         fresh.clear();
         self.met = true;
-        for entry in entries.nodes {
-            // SAFETY: the caller vouches for the entries.
-            if unsafe { self.passing.node(*entry) } && visited.meet(*entry) {
-                fresh.push(Candidate::new(0.0, *entry));
+        // Only now: most walks need none, and to look one up takes some cache lines.
+        for entry in graph.entries(entries.rows) {
+            // SAFETY: nodes that were remembered were written.
+            if unsafe { self.passing.node(entry) } && visited.meet(entry) {
+                fresh.push(Candidate::new(0.0, entry));
             }
         }
     }

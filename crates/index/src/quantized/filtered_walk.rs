@@ -74,7 +74,7 @@ impl<'a> FilteredWalk<'a> {
     /// A walk for the query in `scratch`, whose table is filled, from `start`, and from `entries` if little passes around it.
     ///
     /// # Safety
-    /// All these nodes were written, and the writes happened before.
+    /// The start was written, and the write happened before.
     pub(super) unsafe fn new(
         passing: Passing<'a>,
         ef: usize,
