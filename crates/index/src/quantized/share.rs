@@ -32,7 +32,7 @@ impl Share {
             Share::More | Share::Most => 0,
             Share::Many => ef / 2,
             Share::Some | Share::Few => ef,
-            Share::Nothing => ef.saturating_mul(5),
+            Share::Nothing => ef.saturating_mul(7),
         }
     }
 }
@@ -53,6 +53,6 @@ mod tests {
             (200, 500),
         ];
         let more = shares.map(|(passed, looked)| Share::of(passed, looked).wider(10));
-        assert_eq!(more, [50, 50, 50, 10, 10, 5, 0]);
+        assert_eq!(more, [70, 70, 70, 10, 10, 5, 0]);
     }
 }

@@ -28,6 +28,8 @@ use crate::reader::Readers;
 
 /// Threads that ask.
 const READERS: usize = 3;
+/// Writes between two checkpoints.
+const WRITES_A_ROUND: u64 = 20;
 /// Requests for each write, at most.
 const FOR_A_WRITE: u64 = 10;
 
@@ -103,7 +105,7 @@ fn filtered_answers_are_complete_and_hold_nothing_else_whatever_is_written() {
         });
         let keeper = scope.spawn(|| {
             let _end = EndAtDrop(&done);
-            keep_house(&engine, &done)
+            keep_house(&engine, &done, &writes)
         });
         let reader = || {
             let _end = EndAtDrop(&done);
@@ -115,7 +117,7 @@ fn filtered_answers_are_complete_and_hold_nothing_else_whatever_is_written() {
                 while number > FOR_A_WRITE * (1 + writes.load(Ordering::Acquire))
                     && !done.load(Ordering::Acquire)
                 {
-                    std::thread::sleep(Duration::from_micros(200));
+                    std::thread::yield_now();
                 }
                 readers.ask(number);
             }
@@ -142,14 +144,18 @@ fn filtered_answers_are_complete_and_hold_nothing_else_whatever_is_written() {
     }
 }
 
-/// Makes checkpoints and compacts until it is told to end; how often.
-fn keep_house(engine: &Engine, done: &AtomicBool) -> usize {
-    let mut rounds = 0;
+/// Makes checkpoints and compacts every so many writes until it is told to end; how often.
+fn keep_house(engine: &Engine, done: &AtomicBool, writes: &AtomicU64) -> usize {
+    let (mut rounds, mut next) = (0, 0);
     while !done.load(Ordering::Acquire) {
+        if writes.load(Ordering::Acquire) < next {
+            std::thread::yield_now();
+            continue;
+        }
         engine.checkpoint().expect("a checkpoint");
         engine.tidy().expect("compaction");
         rounds += 1;
-        std::thread::sleep(Duration::from_millis(50));
+        next = writes.load(Ordering::Acquire) + WRITES_A_ROUND;
     }
     rounds
 }

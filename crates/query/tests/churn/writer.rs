@@ -33,9 +33,9 @@ pub fn write(engine: &Engine, datasets: &[Dataset], done: &AtomicBool, writes: &
             _ => delete_where(engine, to, &mut random),
         }
         writes.fetch_add(1, Ordering::Release);
-        let unindexed = || engine.dataset(&to.name).expect("it is there").unindexed();
-        while unindexed() > AHEAD && !done.load(Ordering::Acquire) {
-            std::thread::sleep(Duration::from_millis(1));
+        let dataset = engine.dataset(&to.name).expect("it is there");
+        while dataset.unindexed() > AHEAD && !done.load(Ordering::Acquire) {
+            dataset.wait_for_index(Duration::from_secs(1));
         }
     }
 }

@@ -5,7 +5,8 @@
 
 use std::fs;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 /// Processor seconds of one request: many times what the slowest good one takes.
@@ -87,30 +88,27 @@ fn kilobytes(name: &str) -> u64 {
     number.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
+/// How often it looks whether a request ends.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
+
 /// Ends the process when a request does not end by itself, and says which it was.
 #[derive(Default)]
 pub struct Watch {
     running: Mutex<Option<(Begin, String)>>,
-    done: AtomicBool,
 }
 
 impl Watch {
     /// Runs `all` with somebody watching.
     pub fn over<T>(&self, all: impl FnOnce() -> T) -> T {
-        struct EndAtDrop<'a>(&'a AtomicBool);
-        impl Drop for EndAtDrop<'_> {
-            fn drop(&mut self) {
-                self.0.store(true, Ordering::Release);
-            }
-        }
+        // Closed when its sender is dropped, also if a check fails.
+        let (open, closed) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !self.done.load(Ordering::Acquire) {
+            let _open = open;
+            scope.spawn(move || {
+                while closed.recv_timeout(BETWEEN_LOOKS) == Err(RecvTimeoutError::Timeout) {
                     self.look();
-                    std::thread::sleep(Duration::from_millis(200));
                 }
             });
-            let _end = EndAtDrop(&self.done);
             all()
         })
     }
