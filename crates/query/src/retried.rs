@@ -86,7 +86,7 @@ mod tests {
             ("NOT (a AND NOT /* */ (b OR not(c)))", 3),
             ("\"floor\"(floor(1))", 1),
             ("position(position('a' in b) in c)", 4),
-            ("f(a := f(a := 1), b := 2)", 3),
+            ("f(a := f(a := 1), b := 2)", 2),
             ("ARRAY[ARRAY[1]]", 2),
             (")))floor(", 1),
         ] {
