@@ -35,7 +35,7 @@ import paths
 import peers
 import stages
 from database_report import Measured
-from running import BUILD_TIMEOUT, PASS_SECONDS, Running, build
+from running import BUILD_TIMEOUT, PASS_SECONDS, Running, in_turns
 
 DEFAULT_SETS = "fashion-mnist,wordnet-minilm"
 #: No more effort than finds this.
@@ -91,13 +91,7 @@ def memory(running: Running) -> None:
 
 def measure(wanted: list[Running], rounds: int) -> list[Measured]:
     """Builds all, alternates their passes, changes each."""
-    for running in wanted:
-        running.attempt(build)
-    for number in range(rounds):
-        print(f"  round {number + 1} of {rounds} ...", file=sys.stderr, flush=True)
-        first = number % len(wanted)
-        for running in wanted[first:] + wanted[:first]:
-            running.attempt(one_round)
+    in_turns(wanted, rounds, one_round)
     for running in wanted:
         running.attempt(update)
         running.attempt(memory)

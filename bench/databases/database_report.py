@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -127,19 +127,34 @@ def heading(report: dict[str, Any]) -> str:
 
 def render(report: dict[str, Any]) -> str:
     """Tables for each set."""
-    lines = [
-        heading(report),
+    legend = (
         f"{report['rounds']} rounds, one client thread, one query a call, k=10; QPS at a recall, by wall time; x is in "
         f"ratio to {YARDSTICK} of the same round; * where the lowest setting finds more already; many: all queries in "
-        "one call or stream",
-    ]
+        "one call or stream"
+    )
+    return tables(report, legend, _set)
+
+
+def tables(report: dict[str, Any], legend: str, of_set: Callable[[dict[str, Any]], Iterable[str]]) -> str:
+    """What was measured where, and the lines of each set, or why there are none."""
+    lines = [heading(report), legend]
     for found in report["sets"]:
         if why := found.get("not_measured"):
             lines += ["", f"{found['name']}: not measured: {why}"]
             continue
         lines += ["", f"{found['name']}: {found['rows']:,} x {found['dim']}, {found['metric']}"]
-        lines += _set(found)
+        lines += of_set(found)
     return "\n".join(lines)
+
+
+def systems(found: dict[str, Any], told: Callable[[dict[str, Any]], str]) -> Iterator[str]:
+    """What each system of a set is, and what else is told of it; or why it was not measured."""
+    for row in found["systems"]:
+        if "not_measured" in row:
+            yield f"{row['system']}: not measured: {row['not_measured']}"
+            continue
+        versions = ", ".join(f"{name} {version}" for name, version in row["versions"].items())
+        yield f"{row['system']}: {versions}{'; ' if versions else ''}{row['settings']}; {told(row)}"
 
 
 def _set(found: dict[str, Any]) -> Iterator[str]:
@@ -156,13 +171,7 @@ def _set(found: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield from grid(KEPT, [_kept(row) for row in rows])
     yield ""
-    for row in rows:
-        versions = ", ".join(f"{name} {version}" for name, version in row["versions"].items())
-        told = f"{versions}; " if versions else ""
-        yield f"{row['system']}: {told}{row['settings']}; acknowledged means {row['acknowledged']}"
-    for row in found["systems"]:
-        if "not_measured" in row:
-            yield f"{row['system']}: not measured: {row['not_measured']}"
+    yield from systems(found, lambda row: f"acknowledged means {row['acknowledged']}")
     yield ""
     for one in found["against"]:
         how = "streamed" if one["figure"] == "qps_many" else "one by one"

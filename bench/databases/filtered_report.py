@@ -9,7 +9,7 @@ from typing import Any
 
 import curves
 import peers
-from database_report import Measured, heading
+from database_report import Measured, systems, tables
 from table import grid
 
 RECALL = 0.95
@@ -108,14 +108,7 @@ def render(report: dict[str, Any]) -> str:
         f"breadth with recall@10 >= {RECALL} of the rows that pass; * the lowest finds more already; by none: by the "
         "QPS of the same system without a filter; short: answers with fewer rows than min(k, those that pass)"
     )
-    lines = [heading(report), legend]
-    for found in report["sets"]:
-        if why := found.get("not_measured"):
-            lines += ["", f"{found['name']}: not measured: {why}"]
-            continue
-        lines += ["", f"{found['name']}: {found['rows']:,} x {found['dim']}, {found['metric']}"]
-        lines += _set(found)
-    return "\n".join(lines)
+    return tables(report, legend, _set)
 
 
 def _set(found: dict[str, Any]) -> Iterator[str]:
@@ -132,14 +125,10 @@ def _set(found: dict[str, Any]) -> Iterator[str]:
     header = ("", "effort", *names)
     yield from grid(header, [_as_plain(row) for row in rows])
     yield ""
+    yield from systems(found, lambda row: f"indexed {row['indexed_s']:.1f} s")
     for row in rows:
-        versions = ", ".join(f"{name} {version}" for name, version in row["versions"].items())
-        yield f"{row['system']}: {versions}{'; ' if versions else ''}{row['settings']}; indexed {row['indexed_s']:.1f} s"
         if wrong := {cell["filter"]: cell["wrong"] for cell in row["filters"] if cell["wrong"]}:
             yield f"{row['system']}: ROWS THAT DO NOT PASS: {wrong}"
-    for row in found["systems"]:
-        if "not_measured" in row:
-            yield f"{row['system']}: not measured: {row['not_measured']}"
     yield ""
     for one in found["against"]:
         yield f"longbow by the best database under {one['filter']}: {one['ratio']:.2f} ({one['best']})"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from filtered_report import Filtered, least_effort
-from running import PASS_SECONDS, Running, build
+from running import PASS_SECONDS, Running, in_turns
 
 #: One breadth more than finds this: more breadth can be less work, where it makes a system choose another way.
 ENOUGH = 0.95
@@ -51,11 +50,5 @@ def one_round(running: Running, filters: list[str], into: Filtered) -> None:
 def measure(wanted: list[Running], rounds: int, filters: list[str]) -> list[Filtered]:
     """Builds all, alternates their passes."""
     found = {running: Filtered(running.measured) for running in wanted}
-    for running in wanted:
-        running.attempt(build)
-    for number in range(rounds):
-        print(f"  round {number + 1} of {rounds} ...", file=sys.stderr, flush=True)
-        first = number % len(wanted)
-        for running in wanted[first:] + wanted[:first]:
-            running.attempt(lambda running: one_round(running, filters, found[running]))
+    in_turns(wanted, rounds, lambda running: one_round(running, filters, found[running]))
     return list(found.values())

@@ -49,6 +49,17 @@ class Running:
                 self.stop()
 
 
+def in_turns(wanted: list[Running], rounds: int, one_round: Callable[[Running], None]) -> None:
+    """Builds all, and alternates their rounds: each time another is the first."""
+    for running in wanted:
+        running.attempt(build)
+    for number in range(rounds):
+        print(f"  round {number + 1} of {rounds} ...", file=sys.stderr, flush=True)
+        first = number % len(wanted)
+        for running in wanted[first:] + wanted[:first]:
+            running.attempt(one_round)
+
+
 def build(running: Running) -> None:
     """All rows in, and indexed."""
     print(f"  building {running.peer.name} ...", file=sys.stderr, flush=True)

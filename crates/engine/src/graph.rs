@@ -4,8 +4,8 @@ use std::io::Write;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Filtered, Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, RowBytes,
-    SearchStats, VectorSource, Visit,
+    Entries, Filtered, Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query,
+    RowBytes, SearchStats, VectorSource, Visit,
 };
 
 use crate::error::{Error, Result};
@@ -47,15 +47,6 @@ pub enum Graph {
     Hnsw(Hnsw),
     /// With codes. Nothing is in it before its origin was chosen.
     Quantized(QuantizedGraph),
-}
-
-/// What is known of the rows that pass a filter.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Entries<'a> {
-    /// Some of them.
-    pub rows: &'a [u64],
-    /// How many there are at most.
-    pub passing: u64,
 }
 
 impl Graph {
@@ -185,12 +176,11 @@ impl Graph {
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
-                let filtered = entries.map(|of| Filtered {
+                let filtered = entries.map(|entries| Filtered {
                     k,
                     ef,
                     passes: visible,
-                    entries: of.rows,
-                    passing: of.passing,
+                    entries,
                 });
                 let found = match (filtered, queries, &mut *stats) {
                     (None, [query], [stats]) => {

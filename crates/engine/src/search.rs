@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use longbow_index::{FilterCost, Neighbor, Query, SearchStats, TopK};
+use longbow_index::{Entries, FilterCost, Neighbor, Query, SearchStats, TopK};
 
 use crate::answer::{Beside, check_words};
 use crate::column_index::Reached;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::examples::Examples;
 use crate::filter::Filter;
 use crate::fusion::Fusion;
-use crate::graph::{Entries, Graph};
+use crate::graph::Graph;
 use crate::helpers::Helpers;
 use crate::recall_target;
 use crate::row_set::RowSet;

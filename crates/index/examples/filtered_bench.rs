@@ -10,15 +10,17 @@
 //! share of the rows that is farthest from the query's anchor (`far`). `us` is the time of one query on this thread's processor, the least of the
 //! rounds; `relative` is the time of the search of all rows with that effort, divided by it.
 
+mod clock;
+
 use std::error::Error;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use longbow_index::{
-    FilterCost, Filtered, Metric, Neighbor, QuantizedGraph, QuantizedParams, Query, Scalar,
-    SearchStats, Space, TopK, VectorIndex as _, VectorSource,
+    Entries, FilterCost, Filtered, Metric, Neighbor, QuantizedGraph, QuantizedParams, Query,
+    Scalar, SearchStats, Space, TopK, VectorIndex as _, VectorSource,
 };
+
+use crate::clock::thread_seconds;
 
 const K: usize = 10;
 /// Clusters of the opposed filter.
@@ -32,15 +34,6 @@ const FAR: [f64; 3] = [0.1, 0.3, 0.5];
 const PASSES: usize = 5;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-/// Seconds that this thread has run.
-fn thread_seconds() -> f64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    let wall = || START.get_or_init(Instant::now).elapsed().as_secs_f64();
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let on_cpu = stat.and_then(|stat| stat.split(' ').next()?.parse::<u64>().ok());
-    on_cpu.map_or_else(wall, |ns| ns as f64 / 1e9)
-}
 
 /// Vectors, one after another.
 struct Matrix {
@@ -257,8 +250,10 @@ impl Bench {
                     k: K,
                     ef: *ef,
                     passes: &passes,
-                    entries: &set.entries,
-                    passing: set.rows.len() as u64,
+                    entries: Entries {
+                        rows: &set.entries,
+                        passing: set.rows.len() as u64,
+                    },
                 };
                 let query = &self.queries[at];
                 self.graph

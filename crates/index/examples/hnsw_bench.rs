@@ -14,15 +14,18 @@
 //! `--dump` writes base vectors, queries and the exact ten nearest as raw little-endian arrays (float32, float32,
 //! int64) to `PREFIX.base`, `PREFIX.queries` and `PREFIX.truth`, so that other programs can be measured on the same.
 
+mod clock;
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::Write;
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use longbow_index::{
     Hnsw, HnswParams, Metric, Neighbor, Query, Scalar, SearchStats, Space, TopK, VectorSource, flat,
 };
+
+use crate::clock::thread_seconds;
 
 const K: usize = 10;
 /// Times that all queries are run between two looks at the clock, which may tick as slowly as every 4 ms.
@@ -47,15 +50,6 @@ impl Dice {
         let (u, v) = (uniform(self.next()), uniform(self.next()));
         ((-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()) as f32
     }
-}
-
-/// Seconds that this thread has run.
-fn thread_seconds() -> f64 {
-    static START: OnceLock<Instant> = OnceLock::new();
-    let wall = || START.get_or_init(Instant::now).elapsed().as_secs_f64();
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let on_cpu = stat.and_then(|stat| stat.split(' ').next()?.parse::<u64>().ok());
-    on_cpu.map_or_else(wall, |ns| ns as f64 / 1e9)
 }
 
 struct Options(HashMap<String, String>);

@@ -81,7 +81,7 @@ pub use error::{Error, Result};
 pub use filter_cost::FilterCost;
 pub use hnsw::{Hnsw, HnswParams};
 pub use longbow_kernels::{Metric, Scalar};
-pub use quantized::{Filtered, Progress, QuantizedGraph, QuantizedParams};
+pub use quantized::{Entries, Filtered, Progress, QuantizedGraph, QuantizedParams};
 pub use space::{Query, Space};
 pub use stats::SearchStats;
 pub use top_k::{Neighbor, TopK};

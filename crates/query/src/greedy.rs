@@ -163,12 +163,14 @@ impl ScalarUDFImpl for Greedy {
 
     fn invoke_with_args(&self, mut call: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let mut arguments = call.args.iter();
-        let most = match arguments.all(|argument| matches!(argument, ColumnarValue::Scalar(_))) {
+        let constant = arguments.all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        let most = match constant {
             true => MOST_CONSTANT_BYTES.saturating_mul(call.number_rows.max(1) as u64),
             false => MOST_BYTES,
         };
+        let most = most.min(MOST_BYTES);
         let bytes = self.bytes(&call)?;
-        if bytes > most.min(MOST_BYTES) {
+        if bytes > most {
             let (name, rows) = (self.name(), call.number_rows);
             return exec_err!(
                 "{name} would make up to {bytes} bytes of {rows} rows, and may make {most}"

@@ -8,26 +8,45 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 /// Levels that may be read twice: what stands in them is read some thousand times at worst.
-pub(crate) const MOST: usize = 12;
+const MOST: usize = 12;
+
+/// What to tell of a text that nests too many; `None` if it may be read.
+pub(crate) fn refusal(what: &str, tokens: &[Token]) -> Option<String> {
+    let levels = levels(tokens);
+    (levels > MOST).then(|| {
+        format!(
+            "the {what} nests {levels} of CAST, CASE, NOT, FLOOR, POSITION and the like, the limit is {MOST}; write it flatter"
+        )
+    })
+}
 
 /// How many brackets that may be read twice stand within each other; those that may be read four times count two.
-pub(crate) fn levels(tokens: &[Token]) -> usize {
-    let mut open: Vec<usize> = Vec::new();
+fn levels(tokens: &[Token]) -> usize {
+    // Of each open bracket what it counts itself, and what the argument that is being read adds.
+    let mut open: Vec<[usize; 2]> = Vec::new();
     let (mut sum, mut most) = (0, 0);
     let mut before = &Token::EOF;
     let tokens = tokens.iter();
     for token in tokens.filter(|token| !matches!(token, Token::Whitespace(_))) {
         match token {
             Token::LParen | Token::LBracket | Token::LBrace => {
-                open.push(weight(before));
+                open.push([weight(before), 0]);
                 sum += weight(before);
             }
-            Token::RParen | Token::RBracket | Token::RBrace => sum -= open.pop().unwrap_or(0),
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                sum -= open.pop().map_or(0, |counted| counted.iter().sum());
+            }
             // The value of a named argument is tried as a plain one, too.
             Token::Assignment => {
-                if let Some(level) = open.last_mut() {
-                    *level += 1;
+                if let Some([_, named]) = open.last_mut() {
+                    *named += 1;
                     sum += 1;
+                }
+            }
+            // Those before it were read, and stay so.
+            Token::Comma => {
+                if let Some([_, named]) = open.last_mut() {
+                    sum -= std::mem::take(named);
                 }
             }
             _ => {}
@@ -87,6 +106,8 @@ mod tests {
             ("\"floor\"(floor(1))", 1),
             ("position(position('a' in b) in c)", 4),
             ("f(a := f(a := 1), b := 2)", 2),
+            ("f(a := 1, b := g(c := 2), d := 3, e := 4)", 2),
+            ("cast(f(a := 1, b := 2))", 2),
             ("ARRAY[ARRAY[1]]", 2),
             (")))floor(", 1),
         ] {

@@ -1,78 +1,29 @@
 //! Filters on a real engine: what passes, and what is refused in which words.
 
+#[path = "common/table.rs"]
+mod table;
+
 use std::sync::Arc;
 
-use arrow_array::builder::{Int32Builder, ListBuilder};
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Int32Type, Int64Type};
-use arrow_array::{
-    ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float64Array, Int8Array,
-    Int64Array, RecordBatch, StringArray, StructArray, TimestampMillisecondArray,
-};
-use arrow_schema::{DataType, Field};
+use arrow_array::types::Int64Type;
 use longbow_disk::MemoryDisk;
 use longbow_engine::{Engine, Options, Piece};
 use longbow_query::{Refusal, Ticket};
 use serde_json::json;
 
-const WORDS: [&str; 10] = [
-    "apple",
-    "Apple pie",
-    "100% sure",
-    "a_b",
-    "",
-    "grün",
-    "naïve",
-    "",
-    "x'y",
-    "zebra",
-];
+use crate::table::table;
 
-/// Ten rows of many types; of row 7 all but the id and the vector is null.
-fn table() -> RecordBatch {
-    let ids = || 0..10i64;
-    let some = || ids().map(|id| (id != 7).then_some(id));
-    let vectors = ids().map(|id| Some([Some(id as f32), Some(0.0)]));
-    let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2);
-    let n: Int8Array = some().map(|id| Some(id? as i8 - 5)).collect();
-    let x: Float64Array = some().map(|id| Some(id? as f64 / 4.0)).collect();
-    let word: StringArray = some().map(|id| Some(WORDS[id? as usize])).collect();
-    let parity = |id: Option<i64>| Some(if id? % 2 == 0 { "even" } else { "odd" });
-    let kind: DictionaryArray<Int32Type> = some().map(parity).collect();
-    let good: BooleanArray = some().map(|id| Some(id? < 3)).collect();
-    let day = |id: Option<i64>| Some(1_700_000_000_000 + id? * 86_400_000);
-    let at: TimestampMillisecondArray = some().map(day).collect();
-    let mut lists = ListBuilder::new(Int32Builder::new());
-    for id in ids() {
-        (0..id).for_each(|value| lists.values().append_value(value as i32));
-        lists.append(id != 7);
-    }
-    let inner: ArrayRef = Arc::new(some().map(|id| Some(id? * 10)).collect::<Int64Array>());
-    let inner = (Arc::new(Field::new("b", DataType::Int64, true)), inner);
-    let number = || Int64Array::from_iter_values(ids());
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("id", Arc::new(number())),
-        ("vector", Arc::new(vectors)),
-        ("n", Arc::new(n)),
-        ("x", Arc::new(x)),
-        ("word", Arc::new(word)),
-        ("kind", Arc::new(kind)),
-        ("good", Arc::new(good)),
-        ("at", Arc::new(at)),
-        ("list", Arc::new(lists.finish())),
-        ("a", Arc::new(StructArray::from(vec![inner]))),
-        ("Big Name", Arc::new(number())),
-    ];
-    let nullable = columns
-        .into_iter()
-        .map(|(name, column)| (name, column, true));
-    RecordBatch::try_from_iter_with_nullable(nullable).expect("a batch")
+/// Ten rows; of row 7 all but the id and the vector is null.
+fn ten() -> RecordBatch {
+    table(10, &[("vector", 2)])
 }
 
 fn engine() -> Engine {
     let engine = Engine::open(Arc::new(MemoryDisk::new()), Options::new("/data"));
     let engine = engine.expect("an engine");
-    let batch = table();
+    let batch = ten();
     let mut put = engine.put("d", &batch.schema()).expect("a put");
     put.record_batch(&batch)
         .and_then(|put| put.wait())
@@ -92,7 +43,7 @@ fn passing(engine: &Engine, body: serde_json::Value) -> Result<Vec<i64>, Refusal
         for piece in pieces? {
             match piece {
                 Piece::Slice(batch) | Piece::Picked(batch) => batches.push(batch),
-                Piece::Kept { .. } => batches.push(table()),
+                Piece::Kept { .. } => batches.push(ten()),
             }
         }
     }

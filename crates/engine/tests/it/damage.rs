@@ -10,7 +10,8 @@ use longbow_engine::{
 };
 
 use crate::plain::put;
-use crate::random::{Random, rounds};
+use crate::random::Random;
+use crate::rounds::rounds;
 use crate::text::put_many;
 
 const DATA: &str = "data";

@@ -7,7 +7,8 @@ use longbow_engine::{Engine, Options, SyncMode};
 
 use crate::drive::World;
 use crate::lives::{background, live, options, reopened};
-use crate::random::{Random, rounds};
+use crate::random::Random;
+use crate::rounds::rounds;
 use crate::rows::{Element, IdKind, Shape};
 
 const FAULTS: [Fault; 4] = [

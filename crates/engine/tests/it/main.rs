@@ -22,6 +22,7 @@ mod readers;
 mod recall;
 mod repair;
 mod replay;
+mod rounds;
 mod rows;
 mod shapes;
 mod space;

@@ -8,7 +8,8 @@ use longbow_engine::{Engine, Quantization, SyncMode};
 use crate::drive::World;
 use crate::lives::{background, live, options, reopened};
 use crate::mortal::Mortal;
-use crate::random::{Random, rounds};
+use crate::random::Random;
+use crate::rounds::rounds;
 use crate::rows::{Element, IdKind, Row, Shape};
 
 fn shape(random: &mut Random) -> Shape {

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use crate::drive::{Kind, Step, WEIGHTS, World};
 use crate::lives::panics;
-use crate::random::{Random, rounds};
+use crate::random::Random;
+use crate::rounds::rounds;
 use crate::rows::{Element, IdKind, Shape};
 
 /// Options under which small data goes through everything that large data goes through.

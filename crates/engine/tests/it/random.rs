@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run.
+//! Numbers that look random and are the same in every run. Tests of other crates use them, too.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[derive(Debug, Clone)]
@@ -33,12 +33,4 @@ pub fn mix(number: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
-}
-
-/// How often a test repeats what it does: `short` times, or `TORTURE` times as often if that is set.
-pub fn rounds(short: usize) -> usize {
-    let factor = std::env::var("TORTURE")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    short * factor.unwrap_or(1)
 }

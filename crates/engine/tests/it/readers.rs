@@ -12,7 +12,8 @@ use longbow_engine::{Engine, Id, Options, Pending, PutSession, ScanRequest, Sear
 
 use crate::compare::scan;
 use crate::property::small;
-use crate::random::{Random, mix, rounds};
+use crate::random::{Random, mix};
+use crate::rounds::rounds;
 
 const DIM: usize = 8;
 

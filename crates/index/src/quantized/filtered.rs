@@ -2,7 +2,6 @@
 
 use super::QuantizedGraph;
 use super::block::NONE;
-use super::filtered_begin::Entries;
 use super::filtered_walk::FilteredWalk;
 use super::front::Front;
 use super::level::{LEVELS, Level};
@@ -25,9 +24,16 @@ pub struct Filtered<'a> {
     pub ef: usize,
     /// Whether a row passes. A walk asks it of many rows, so it should take no more than a look into a bitmap.
     pub passes: &'a (dyn Fn(u64) -> bool + Sync),
-    /// Some of the rows that pass, at random: where the walk begins besides near the query, so that it finds those that
-    /// pass though none does around the query. A hundred suffice; those that are not in the graph do not count.
-    pub entries: &'a [u64],
+    /// What is known of those that pass.
+    pub entries: Entries<'a>,
+}
+
+/// What is known of the rows that pass a filter, for a walk that finds few of them around the query.
+#[derive(Debug, Clone, Copy)]
+pub struct Entries<'a> {
+    /// Some of them, at random: where the walk also begins, so that it finds those that pass though none does around the
+    /// query. A hundred suffice; those that are not in the graph do not count.
+    pub rows: &'a [u64],
     /// How many pass, or more. If a walk turns out to be the worse way to find their nearest, it leaves them to a scan.
     pub passing: u64,
 }
@@ -226,10 +232,7 @@ impl QuantizedGraph {
         let mut search = FilteredSearch {
             passing,
             ef: filtered.ef.max(filtered.k),
-            entries: Entries {
-                rows: filtered.entries,
-                passing: filtered.passing,
-            },
+            entries: filtered.entries,
             phase,
         };
         if is_low {

@@ -1,20 +1,12 @@
 //! How a walk with a filter goes on once it has seen what is around its start.
 
+use super::filtered::Entries;
 use super::filtered_walk::FilteredWalk;
 use super::scratch::Scratch;
 use super::share::Share;
 use crate::candidate::Candidate;
 use crate::filter_cost::FilterCost;
 use longbow_kernels::rabitq::SLOTS;
-
-/// What is known of the nodes that pass.
-#[derive(Clone, Copy)]
-pub(super) struct Entries<'a> {
-    /// Rows of some of them, for a walk around whose start few pass.
-    pub(super) rows: &'a [u64],
-    /// How many there are, or more.
-    pub(super) passing: u64,
-}
 
 impl FilteredWalk<'_> {
     /// Judges by what is around the start how much passes near the query. The less that is, the less does a walk see of all

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering;
 use longbow_kernels::rabitq::{Base, SLOTS};
 
 use super::block::{Blocks, NONE};
-use super::filtered_begin::Entries;
+use super::filtered::Entries;
 use super::passing::Passing;
 use super::scratch::Scratch;
 use super::walk::{BATCH, FEW, FEWER, NEAR, SHORT, SLACK};

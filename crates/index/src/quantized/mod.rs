@@ -63,7 +63,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use longbow_kernels::Metric;
 use longbow_kernels::rabitq::DIM_STEP;
 
-pub use filtered::Filtered;
+pub use filtered::{Entries, Filtered};
 pub use params::QuantizedParams;
 pub use removal::Progress;
 

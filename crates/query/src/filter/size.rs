@@ -28,12 +28,7 @@ pub fn check(predicate: &str) -> Result<()> {
         // The parser says what is wrong.
         return Ok(());
     };
-    let levels = retried::levels(&tokens);
-    if levels > retried::MOST {
-        let text = format!(
-            "the predicate nests {levels} of CAST, CASE, NOT, FLOOR, POSITION and the like; at most {} are read, so write it flatter",
-            retried::MOST
-        );
+    if let Some(text) = retried::refusal("predicate", &tokens) {
         return Err(invalid("predicate_too_large", &text));
     }
     let tokens = tokens.iter();

@@ -40,12 +40,7 @@ pub(super) fn check(text: &str, longest: usize) -> Result<()> {
         );
         return Err(invalid("sql_too_long", &text));
     }
-    let levels = retried::levels(&tokens);
-    if levels > retried::MOST {
-        let text = format!(
-            "the statement nests {levels} of CAST, CASE, NOT, FLOOR, POSITION and the like, the limit is {}; write it flatter",
-            retried::MOST
-        );
+    if let Some(text) = retried::refusal("statement", &tokens) {
         return Err(invalid("sql_too_deep", &text));
     }
     let longest = longest_chain(&tokens);

@@ -68,7 +68,8 @@ const TYPES: [&str; 12] = [
     "DECIMAL(99, 99)",
 ];
 
-const TEXTS: [&str; 14] = [
+/// Literals of texts that are more than texts to somebody.
+pub const TEXTS: [&str; 15] = [
     "''",
     "'a'",
     "'apple'",
@@ -79,6 +80,7 @@ const TEXTS: [&str; 14] = [
     "'2023-11-20'",
     "'1 day'",
     "'{}'",
+    "'g'",
     "'\\'",
     "'grün'",
     "'\u{202e}'",

@@ -11,6 +11,8 @@ mod large;
 mod mutate;
 #[path = "../common/random.rs"]
 mod random;
+#[path = "../common/table.rs"]
+mod table;
 mod typed;
 mod world;
 

@@ -1,24 +1,8 @@
 //! Expressions of SQL whose types fit, so that they are evaluated and not just refused; what they are given is odd.
 
+use crate::grammar::TEXTS;
 use crate::mutate::any_number;
 use crate::random::Random;
-
-const TEXTS: [&str; 14] = [
-    "''",
-    "'a'",
-    "'apple'",
-    "'%e'",
-    "'('",
-    "'(a{1000}){1000}'",
-    "'^(a+)+$'",
-    "'2023-11-20'",
-    "'1 day'",
-    "'g'",
-    "'\\'",
-    "'grün'",
-    "'\u{202e}'",
-    "'%_%_%_%'",
-];
 
 /// A whole number: small, or as large as an argument may be.
 fn int(random: &mut Random) -> String {

@@ -2,13 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::{Int32Builder, ListBuilder};
-use arrow_array::types::{Float32Type, Int32Type};
-use arrow_array::{
-    ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float64Array, Int8Array,
-    Int64Array, RecordBatch, StringArray, StructArray, TimestampMillisecondArray,
-};
-use arrow_schema::{DataType, Field};
 use futures::executor::block_on;
 use longbow_disk::MemoryDisk;
 use longbow_engine::{Engine, Options, SearchRequest, TextQuery};
@@ -16,6 +9,8 @@ use longbow_query::rows::RowsAs;
 use longbow_query::sql::{Limits, Session};
 use longbow_query::{Conditions, Refusal, SearchObject, Ticket};
 use serde_json::json;
+
+use crate::table::table;
 
 /// Rows of the dataset.
 const ROWS: i64 = 300;
@@ -78,7 +73,7 @@ impl World {
 
     /// Puts all rows, those that are there too.
     fn fill(&self) {
-        let batch = table();
+        let batch = table(ROWS, &[("vector", 2), ("other", 3)]);
         let mut put = self.engine.put("docs", &batch.schema()).expect("a put");
         let pending = put.record_batch(&batch).expect("taken");
         pending.wait().expect("acknowledged");
@@ -171,61 +166,4 @@ impl World {
         put.record_batch(&batch)?.wait()?;
         Ok(())
     }
-}
-
-/// Rows of many types; of every seventh all but the id and the vectors is null.
-fn table() -> RecordBatch {
-    let ids = || 0..ROWS;
-    let some = || ids().map(|id| (id % 7 != 6).then_some(id));
-    let vectors = |dim: usize| -> ArrayRef {
-        let of = move |id: i64| Some((0..dim).map(move |at| Some(id as f32 + at as f32)));
-        let dim = dim as i32;
-        let of_all =
-            FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(ids().map(of), dim);
-        Arc::new(of_all)
-    };
-    let words = [
-        "apple",
-        "Apple pie",
-        "100% sure",
-        "a_b",
-        "",
-        "grün",
-        "x'y",
-        "zebra",
-    ];
-    let n: Int8Array = some().map(|id| Some((id? % 100) as i8 - 5)).collect();
-    let x: Float64Array = some().map(|id| Some(id? as f64 / 4.0)).collect();
-    let word: StringArray = some().map(|id| Some(words[id? as usize % 8])).collect();
-    let parity = |id: Option<i64>| Some(if id? % 2 == 0 { "even" } else { "odd" });
-    let kind: DictionaryArray<Int32Type> = some().map(parity).collect();
-    let good: BooleanArray = some().map(|id| Some(id? < 3)).collect();
-    let day = |id: Option<i64>| Some(1_700_000_000_000 + id? * 86_400_000);
-    let at: TimestampMillisecondArray = some().map(day).collect();
-    let mut lists = ListBuilder::new(Int32Builder::new());
-    for id in ids() {
-        (0..id % 5).for_each(|value| lists.values().append_value(value as i32));
-        lists.append(id % 7 != 6);
-    }
-    let inner: ArrayRef = Arc::new(some().collect::<Int64Array>());
-    let inner = (Arc::new(Field::new("b", DataType::Int64, true)), inner);
-    let numbers = || Int64Array::from_iter_values(ids());
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("id", Arc::new(numbers())),
-        ("vector", vectors(2)),
-        ("other", vectors(3)),
-        ("n", Arc::new(n)),
-        ("x", Arc::new(x)),
-        ("word", Arc::new(word)),
-        ("kind", Arc::new(kind)),
-        ("good", Arc::new(good)),
-        ("at", Arc::new(at)),
-        ("list", Arc::new(lists.finish())),
-        ("a", Arc::new(StructArray::from(vec![inner]))),
-        ("Big Name", Arc::new(numbers())),
-    ];
-    let nullable = columns
-        .into_iter()
-        .map(|(name, column)| (name, column, true));
-    RecordBatch::try_from_iter_with_nullable(nullable).expect("a batch")
 }

@@ -3,5 +3,6 @@
 mod bytes;
 mod language;
 mod model;
+#[path = "../../../engine/tests/it/random.rs"]
 mod random;
 mod scores;

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longbow_index::{Error, Filtered, Progress};
+use longbow_index::{Entries, Error, Filtered, Progress};
 use proptest::prelude::*;
 
 use super::*;
@@ -23,8 +23,10 @@ fn filtered(
         k,
         ef,
         passes,
-        entries: &entries,
-        passing: u64::MAX,
+        entries: Entries {
+            rows: &entries,
+            passing: u64::MAX,
+        },
     };
     let mut stats = SearchStats::default();
     let found = graph.search_filtered(query, asked, data, &mut stats);
@@ -120,8 +122,10 @@ fn little_that_lies_elsewhere_is_left_to_a_scan() -> Result<()> {
             k: 10,
             ef: 50,
             passes: &passes,
-            entries: &far[..100],
-            passing,
+            entries: Entries {
+                rows: &far[..100],
+                passing,
+            },
         };
         let stats = &mut SearchStats::default();
         graph.search_filtered(query, asked, &data, stats)
@@ -248,8 +252,10 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
                     k: 10,
                     ef: 2_000,
                     passes: &passes,
-                    entries: &entries,
-                    passing: u64::MAX,
+                    entries: Entries {
+                        rows: &entries,
+                        passing: u64::MAX,
+                    },
                 };
                 let found = graph.search_filtered(query, asked, &data, &mut SearchStats::default());
                 assert_eq!(found, expected);
