@@ -245,29 +245,28 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
                 // All inserts before this one have ended.
                 let alive = first..first + 2_000;
                 let passes = |row: u64| row % 4 == 1 && alive.contains(&row);
+                let passing = || alive.clone().filter(|row| passes(*row));
                 let expected = data.exact(query, 10, &passes);
-                let passing = alive.clone().filter(|row| passes(*row));
-                let entries: Vec<u64> = passing.step_by(31).collect();
+                let entries: Vec<u64> = passing().step_by(31).collect();
+                let entries = Entries {
+                    rows: &entries,
+                    passing: u64::MAX,
+                };
                 let asked = Filtered {
                     k: 10,
                     ef: 2_000,
                     passes: &passes,
-                    entries: Entries {
-                        rows: &entries,
-                        passing: u64::MAX,
-                    },
+                    entries,
                 };
                 let found = graph.search_filtered(query, asked, &data, &mut SearchStats::default());
                 assert_eq!(found, expected);
-                let passing = alive.clone().filter(|row| passes(*row));
-                let (found, missing) = scanned(&graph, &data, (query, 10), passing);
+                let (found, missing) = scanned(&graph, &data, (query, 10), passing());
                 assert!(missing.is_empty(), "{missing:?} of {alive:?}");
                 assert_eq!(found, expected);
                 // Those that are gone may or may not be there, as what they were.
-                let gone = |row: u64| row >= first.saturating_sub(300) && row < first;
-                let rows = (0..first).filter(|row| gone(*row));
-                let (found, missing) = scanned(&graph, &data, (query, 5), rows);
-                let left = |row: u64| gone(row) && !missing.contains(&row);
+                let gone = first.saturating_sub(300)..first;
+                let (found, missing) = scanned(&graph, &data, (query, 5), gone.clone());
+                let left = |row: u64| gone.contains(&row) && !missing.contains(&row);
                 assert_eq!(found, data.exact(query, 5, &left));
             }
         });
