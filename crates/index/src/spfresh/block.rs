@@ -195,7 +195,7 @@ impl Lines {
 }
 
 /// A block that is being made.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Draft {
     lines: Lines,
     len: usize,

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
+use super::block::Layout;
+use super::centroids::Centroids;
 use super::posting::Posting;
-use crate::checkpoint::VectorSource;
 
 /// Postings of a chunk: what a change copies, besides one pointer for each chunk.
 const CHUNK: usize = 64;
@@ -10,6 +11,8 @@ const CHUNK: usize = 64;
 /// a consistent picture for as long as he likes: a vector that moves from one posting to another is in either.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Directory {
+    /// Of all that are in it.
+    pub(super) centroids: Arc<Centroids>,
     chunks: Vec<Option<Arc<Chunk>>>,
     len: usize,
 }
@@ -70,17 +73,13 @@ impl Directory {
     }
 
     /// Bytes of memory, with all that is in it.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(super) fn memory_bytes(&self, layout: &Layout) -> usize {
         let chunks = self.chunks.iter().flatten().count();
         let postings = self.iter().map(|posting| posting.memory_bytes());
-        8 * self.chunks.capacity() + chunks * size_of::<Chunk>() + postings.sum::<usize>()
-    }
-}
-
-/// The centroids, for the graph over them.
-impl VectorSource for Directory {
-    fn vector(&self, row: u64) -> Option<&[u8]> {
-        self.get(row).map(|posting| posting.centroid.bytes())
+        self.centroids.memory_bytes(layout)
+            + 8 * self.chunks.capacity()
+            + chunks * size_of::<Chunk>()
+            + postings.sum::<usize>()
     }
 }
 
@@ -105,7 +104,9 @@ mod tests {
     #[test]
     fn a_copy_stays_as_it_was() {
         let mut directory = Directory::default();
-        [0, 63, 64, 1_000].map(|id| directory.put(posting(id)));
+        for id in [0, 63, 64, 1_000] {
+            directory.put(posting(id));
+        }
         let before = directory.clone();
         assert!(directory.take(64).is_some() && directory.take(64).is_none());
         assert!(directory.take(65).is_none());

@@ -95,6 +95,8 @@ impl<'a> Edit<'a> {
 
     /// Adds an empty posting.
     pub(super) fn create(&mut self, id: u64, centroid: Arc<Centroid>, split: usize) {
+        let centroids = Arc::make_mut(&mut self.directory.centroids);
+        centroids.push(self.encoder, self.layout, centroid.member(id));
         let draft = PostingDraft {
             centroid,
             pieces: Vec::new(),
@@ -107,6 +109,8 @@ impl<'a> Edit<'a> {
     pub(super) fn take(&mut self, id: u64) {
         debug_assert!(!self.drafts.contains_key(&id), "posting {id} was changed");
         self.directory.take(id);
+        let centroids = Arc::make_mut(&mut self.directory.centroids);
+        centroids.remove(self.encoder, self.layout, id);
     }
 
     /// Sets how many vectors a posting may have before it is tried to be split.

@@ -9,7 +9,6 @@ use super::posting::Centroid;
 use super::{SpFresh, Writer};
 use crate::encode::Encoded;
 use crate::error::Result;
-use crate::stats::SearchStats;
 
 /// A vector is on the boundary of a posting whose centroid is this much farther, squared, than the nearest.
 const BOUNDARY: f32 = 1.3;
@@ -53,18 +52,12 @@ impl SpFresh {
 
     /// The postings that a vector belongs into, its own first; none if there is no posting.
     fn homes(&self, vector: &Encoded) -> Vec<u64> {
-        let _visit = self.centroids.enter();
         let directory = self.directory.load_full();
         let count = match self.params.replicas {
             1 => 1,
             many => many * CANDIDATES,
         };
-        let near = self.centroids.nearest(
-            self.encoder(),
-            vector,
-            (&directory, count),
-            &mut SearchStats::default(),
-        );
+        let near = self.nearest(&directory, vector, count);
         let Some((_, nearest)) = near.first() else {
             return Vec::new();
         };
@@ -110,7 +103,6 @@ impl SpFresh {
         }
         if homes.is_empty() {
             let centroid = Centroid::new(self.encoder(), &vector.floats);
-            self.centroids.insert(writer.next, centroid.bytes())?;
             edit.create(writer.next, Arc::new(centroid), self.params.split);
             edit.push(writer.next, member);
             writer.next += 1;

@@ -65,7 +65,8 @@ impl SpFresh {
                 let last = place + 1 == slots.len();
                 blocks.push(Arc::new(index.read_block(*slot, last)?));
             }
-            index.centroids.insert(id, centroid.bytes())?;
+            let centroids = Arc::make_mut(&mut directory.centroids);
+            centroids.push(encoder, &index.layout, centroid.member(id));
             let mut posting = Posting {
                 id,
                 centroid,

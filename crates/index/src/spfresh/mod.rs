@@ -1,7 +1,7 @@
-//! A fresh index on disk: postings of quantised vectors in a file, and a graph over their centroids in memory.
+//! A fresh index on disk: postings of quantised vectors in a file, and their centroids in memory.
 //!
-//! What is in memory is a centroid for some hundred vectors, with the graph that finds the nearest ones, and where the
-//! blocks of each posting lie. The blocks hold the codes of the vectors: of one bit an element for the way from the
+//! What is in memory is a centroid for some hundred vectors, with codes by which all centroids are compared with a query
+//! ([`centroids`]), and where the blocks of each posting lie. The blocks hold the codes of the vectors: of one bit an element for the way from the
 //! centroid, by which 32 are estimated at once, and of eight bits for those that come close ([`block`]). They are read
 //! where the file is mapped. The vectors themselves are the caller's, and read for the last candidates only.
 //!
@@ -29,6 +29,7 @@ mod edit;
 mod insert;
 mod load;
 mod merge;
+mod near;
 mod params;
 mod posting;
 mod save;
@@ -58,7 +59,6 @@ use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::space::Space;
 use block::Layout;
-use centroids::Centroids;
 use directory::Directory;
 use search::Scratch;
 use store::Store;
@@ -73,7 +73,6 @@ pub struct SpFresh {
     params: SpFreshParams,
     layout: Layout,
     encoder: OnceLock<Encoder>,
-    centroids: Centroids,
     directory: ArcSwap<Directory>,
     store: Arc<Store>,
     writer: Mutex<Writer>,
@@ -122,10 +121,9 @@ impl SpFresh {
         SpFresh {
             space,
             params,
-            centroids: Centroids::new(layout.dim),
-            layout,
             encoder: OnceLock::new(),
             directory: ArcSwap::from_pointee(Directory::default()),
+            layout,
             store: Arc::new(store),
             writer: Mutex::new(Writer { next: 0 }),
             rows: AtomicU64::new(0),
@@ -192,13 +190,12 @@ impl SpFresh {
         lengths.fold((0, 0), |(most, all), len| (most.max(len), all + len))
     }
 
-    /// Bytes of memory: centroids with their graph, where the blocks are, and room that searches left to work in.
+    /// Bytes of memory: centroids, where the blocks are, and room that searches left to work in.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let directory = self.directory.load_full();
         size_of::<Self>()
-            + self.centroids.memory_bytes()
-            + directory.memory_bytes()
+            + directory.memory_bytes(&self.layout)
             + self.store.memory_bytes()
             + self.pool.bytes()
     }

@@ -9,7 +9,7 @@ use crate::vector8::Vector8;
 /// The centre of a posting, among rotated vectors.
 #[derive(Debug)]
 pub(super) struct Centroid {
-    /// As bytes, for the graph of centroids.
+    /// As it is saved.
     bytes: Vec<u8>,
     /// What the ways of a posting begin at, and vectors are compared with.
     code: Vec<u8>,
@@ -39,6 +39,18 @@ impl Centroid {
     pub(super) fn floats(&self) -> impl Iterator<Item = f32> {
         let (elements, _) = self.bytes.as_chunks();
         elements.iter().map(|x| f32::from_le_bytes(*x))
+    }
+
+    /// As the centroid of a posting.
+    pub(super) fn member(&self, id: u64) -> Member<'_> {
+        Member {
+            row: id,
+            own: true,
+            code: &self.code,
+            scale: self.scale,
+            norm: self.norm,
+            sum: self.sum,
+        }
     }
 
     pub(super) fn vector(&self) -> Vector8 {

@@ -2,6 +2,8 @@ use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{Base, Lut, SLOTS};
 
 use super::SpFresh;
+use super::centroids::Asked;
+use super::near::{Found, Near};
 use super::posting::Posting;
 use crate::checkpoint::VectorSource;
 use crate::encode::Encoded;
@@ -31,55 +33,7 @@ pub(super) struct Scratch {
 
 impl Room for Scratch {
     fn bytes(&self) -> usize {
-        self.query.bytes() + self.lut.bytes() + self.near.found.capacity() * size_of::<Found>()
-    }
-}
-
-/// A vector that a search came by.
-#[derive(Debug, Clone, Copy)]
-struct Found {
-    /// Squared, to its eight-bit code.
-    distance: f32,
-    row: u64,
-    scale: f32,
-}
-
-/// The nearest of those that a search came by, each row once.
-#[derive(Default)]
-struct Near {
-    found: Vec<Found>,
-    most: usize,
-    bound: f32,
-}
-
-impl Near {
-    fn clear(&mut self, most: usize) {
-        self.found.clear();
-        self.most = most;
-        self.bound = f32::INFINITY;
-    }
-
-    #[inline(always)]
-    fn push(&mut self, found: Found) {
-        if found.distance <= self.bound {
-            self.found.push(found);
-            if self.found.len() >= 2 * self.most {
-                self.shorten();
-            }
-        }
-    }
-
-    /// Sorts them, and leaves out all but the nearest.
-    fn shorten(&mut self) {
-        let nearer =
-            |a: &Found, b: &Found| a.distance.total_cmp(&b.distance).then(a.row.cmp(&b.row));
-        self.found.sort_unstable_by(nearer);
-        // The same row has the same code in all its postings.
-        self.found.dedup_by_key(|found| found.row);
-        if self.found.len() >= self.most {
-            self.found.truncate(self.most);
-            self.bound = self.found[self.most - 1].distance;
-        }
+        self.query.bytes() + self.lut.bytes() + self.near.bytes()
     }
 }
 
@@ -103,8 +57,6 @@ impl SpFresh {
         if !self.is_prepared() || k == 0 {
             return Vec::new();
         }
-        // In this order: what the directory has does not leave the graph while the visit lasts.
-        let _visit = self.centroids.enter();
         let directory = self.directory.load_full();
         let mut scratch = self.pool.take();
         self.encoder().query(query.floats(), &mut scratch.query);
@@ -116,9 +68,14 @@ impl SpFresh {
             .clear(k.saturating_add(k / 2).saturating_add(SPARE));
         let mut read = 0;
         let found = loop {
-            let near =
-                self.centroids
-                    .nearest(self.encoder(), &scratch.query, (&directory, probes), stats);
+            let asked = Asked {
+                encoder: self.encoder(),
+                query: &scratch.query,
+                lut: &scratch.lut,
+            };
+            let near = directory
+                .centroids
+                .nearest(asked, (&self.layout, probes), stats);
             // Those that were read before are read again where their order changed, which does no harm.
             let postings = near
                 .iter()
@@ -127,8 +84,7 @@ impl SpFresh {
             let all = probes >= directory.len();
             scratch.exact = all;
             self.read(postings, visible, &mut scratch, stats);
-            scratch.near.shorten();
-            if scratch.near.found.len() >= k || all {
+            if scratch.near.sorted().len() >= k || all {
                 let found = self.rerank(query, k, originals, &mut scratch, stats);
                 if found.len() == k || all {
                     break found;
@@ -192,7 +148,7 @@ impl SpFresh {
                 let first = next.read(&self.layout).first_part();
                 prefetch_all(first.as_ptr(), first.len());
             }
-            let limit = if *exact { f32::INFINITY } else { near.bound };
+            let limit = if *exact { f32::INFINITY } else { near.bound() };
             let read = block.read(&self.layout);
             stats.bytes_touched += read.first_part().len() as u64;
             // SAFETY: a block has ways of the layout's dimension, which is that of the table, and is aligned.
@@ -235,7 +191,7 @@ impl SpFresh {
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         let mut top = TopK::new(k);
-        for found in &scratch.near.found {
+        for found in scratch.near.sorted() {
             if top.len() == k {
                 let across = found.scale * found.scale * self.layout.dim as f32 / 12.0;
                 let error = across + ERRORS * found.scale * found.distance.sqrt();

@@ -4,7 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use longbow_kernels::rabitq::Lut;
+
 use super::block::Member;
+use super::centroids::Asked;
 use super::directory::Directory;
 use super::edit::Edit;
 use super::posting::{Centroid, Posting};
@@ -41,7 +44,6 @@ impl SpFresh {
                 _ => {}
             }
         }
-        self.centroids.tidy(&self.directory.load());
         Ok(())
     }
 
@@ -60,7 +62,7 @@ impl SpFresh {
             self.directory.store(Arc::new(directory));
             return Ok(());
         }
-        let Some(parted) = self.part(writer, posting)? else {
+        let Some(parted) = self.part(writer, posting) else {
             // Equal vectors cannot be parted; others may come.
             edit.set_split(posting.id, 2 * posting.len());
             let directory = edit.finish(&self.store)?;
@@ -104,8 +106,8 @@ impl SpFresh {
         again.map(|(place, _)| place).collect()
     }
 
-    /// Finds two centroids for the vectors of a posting, and adds them to the graph; none if all vectors are equal.
-    fn part(&self, writer: &mut Writer, posting: &Arc<Posting>) -> Result<Option<Parted>> {
+    /// Finds two centroids for the vectors of a posting, none if all vectors are equal.
+    fn part(&self, writer: &mut Writer, posting: &Arc<Posting>) -> Option<Parted> {
         let mut floats = Vec::with_capacity(posting.len() * self.layout.dim);
         for member in posting.members(&self.layout) {
             floats.extend(
@@ -115,24 +117,18 @@ impl SpFresh {
                     .map(|x| f32::from(*x as i8) * member.scale),
             );
         }
-        let Some(halves) = two_means(&floats, self.layout.dim) else {
-            return Ok(None);
-        };
+        let halves = two_means(&floats, self.layout.dim)?;
         let centroids = halves
             .means
             .map(|mean| Arc::new(Centroid::new(self.encoder(), &mean)));
         let ids = [writer.next, writer.next + 1];
-        for (id, centroid) in ids.into_iter().zip(&centroids) {
-            // Before there is a posting, so that no search finds a posting without its centroid.
-            self.centroids.insert(id, centroid.bytes())?;
-        }
         writer.next += 2;
-        Ok(Some(Parted {
+        Some(Parted {
             before: Arc::clone(posting),
             ids,
             centroids,
             second: halves.second,
-        }))
+        })
     }
 
     /// The postings around one, nearest first.
@@ -140,13 +136,7 @@ impl SpFresh {
         let mut query = Encoded::default();
         let floats: Vec<f32> = posting.centroid.floats().collect();
         self.encoder().rotated(&floats, &mut query);
-        let count = self.params.reassign + 1;
-        let near = self.centroids.nearest(
-            self.encoder(),
-            &query,
-            (directory, count),
-            &mut SearchStats::default(),
-        );
+        let near = self.nearest(directory, &query, self.params.reassign + 1);
         let others = near.iter().filter(|(id, _)| *id != posting.id);
         others
             .filter_map(|(id, _)| directory.get(*id).map(Arc::clone))
@@ -202,6 +192,26 @@ impl SpFresh {
             // Vectors that came in this edit stand behind those of before, and take the places of those that go.
             edit.remove(posting.id, &places);
         }
+    }
+
+    /// The postings with the nearest centroids, and their squared distances.
+    pub(super) fn nearest(
+        &self,
+        directory: &Directory,
+        query: &Encoded,
+        count: usize,
+    ) -> Vec<(u64, f32)> {
+        let mut lut = Lut::default();
+        self.encoder().lut(query, &mut lut);
+        let asked = Asked {
+            encoder: self.encoder(),
+            query,
+            lut: &lut,
+        };
+        let stats = &mut SearchStats::default();
+        directory
+            .centroids
+            .nearest(asked, (&self.layout, count), stats)
     }
 
     /// Squared distance of a vector and a centroid.

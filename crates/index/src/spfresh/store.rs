@@ -169,3 +169,69 @@ impl Store {
         )
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// Keeps how long it would be, and nothing else: what is written stays in memory.
+    #[derive(Debug, Default)]
+    pub(in crate::spfresh) struct NoFile(AtomicU64);
+
+    impl BlockFile for NoFile {
+        fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+            self.0
+                .fetch_max(offset + bytes.len() as u64, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn read(&self, _offset: u64, _out: &mut [u8]) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.0.load(Ordering::Relaxed))
+        }
+
+        fn bytes(&self, _offset: u64, _len: usize) -> Option<&[u8]> {
+            None
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn slots_that_a_checkpoint_names_wait_for_the_next_one() {
+        let store = Store::new(Box::new(NoFile::default()), 64);
+        let write = || store.write(&[0; 64]).expect("no file fails");
+        assert_eq!([write(), write(), write()], [0, 1, 2]);
+        store.release(1);
+        assert_eq!(write(), 1, "no checkpoint named it");
+        store.name([0, 1].into_iter());
+        store.hold();
+        store.release(0);
+        store.release(2);
+        assert_eq!([write(), write()], [2, 3], "slot 0 is named");
+        // The next one is made and does not hold yet.
+        store.name([1, 2].into_iter());
+        store.release(1);
+        assert_eq!(write(), 4);
+        store.hold();
+        assert_eq!([write(), write()], [0, 5], "slot 1 is named still");
+        assert_eq!(store.file_bytes(), (6 * 64, 0));
+    }
+
+    #[test]
+    fn slots_between_those_of_a_checkpoint_are_free() {
+        let store = Store::with(Box::new(NoFile::default()), 64, &[1, 4]);
+        let mut given: Vec<u32> = (0..4)
+            .map(|_| store.write(&[0; 64]).expect("no file fails"))
+            .collect();
+        given.sort_unstable();
+        assert_eq!(given, [0, 2, 3, 5]);
+    }
+}
