@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::index_choice::IndexChoice;
 use crate::quantization_choice::QuantizationChoice;
 
 /// How the log is synced.
@@ -345,6 +346,11 @@ from_value! {
         "rabitq" => Some(QuantizationChoice::Rabitq),
         "sq8" => Some(QuantizationChoice::Sq8),
         "none" => Some(QuantizationChoice::None),
+        _ => None,
+    };
+    IndexChoice: Value::Text(text) => match text.as_str() {
+        "hnsw" => Some(IndexChoice::Hnsw),
+        "spfresh" => Some(IndexChoice::Spfresh),
         _ => None,
     };
     LogFormat: Value::Text(text) => match text.as_str() {

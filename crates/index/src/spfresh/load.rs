@@ -85,7 +85,7 @@ impl SpFresh {
         Ok(index)
     }
 
-    /// Checks that every block which [`SpFresh::save`] named is in the file as it was written.
+    /// Checks what [`SpFresh::save`] wrote, and that every block which it names is in the file as it was written.
     ///
     /// # Errors
     /// As [`SpFresh::load`].
@@ -93,9 +93,20 @@ impl SpFresh {
         space: Space,
         params: SpFreshParams,
         input: &[u8],
-        file: Box<dyn BlockFile>,
+        file: &dyn BlockFile,
     ) -> Result<()> {
-        Self::load(space, params, input, file).map(drop)
+        let stride = Self::layout(space, params)?.bytes;
+        let mut block = vec![0; stride];
+        for slot in Saved::read(space, params, input)?.slots()? {
+            let at = u64::from(slot) * stride as u64;
+            let read = file.read(at, &mut block)?;
+            if read < stride {
+                let (need, have) = (at + stride as u64, at + read as u64);
+                return Err(Error::Truncated { need, have });
+            }
+            Block::check(at, &block)?;
+        }
+        Ok(())
     }
 
     fn read_block(&self, slot: u32, last: bool) -> Result<Block> {

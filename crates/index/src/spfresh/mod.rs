@@ -29,6 +29,7 @@ mod edit;
 mod insert;
 mod load;
 mod merge;
+mod moments;
 mod near;
 mod params;
 mod posting;
@@ -58,6 +59,7 @@ use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::space::Space;
+use crate::visits::Visits;
 use block::Layout;
 use directory::Directory;
 use search::Scratch;
@@ -81,6 +83,7 @@ pub struct SpFresh {
     /// Splits and merges so far: whoever finds the nearest centroids without the lock sees whether they changed since.
     moves: AtomicU64,
     pool: Pool<Scratch>,
+    visits: Visits,
 }
 
 /// What whoever changes the index holds.
@@ -129,6 +132,7 @@ impl SpFresh {
             rows: AtomicU64::new(0),
             moves: AtomicU64::new(0),
             pool: Pool::new(),
+            visits: Visits::new(),
         }
     }
 

@@ -61,6 +61,8 @@ pub(super) struct Store {
 
 #[derive(Debug, Default)]
 struct Slots {
+    /// Whether a checkpoint was made that does not hold yet.
+    coming: bool,
     /// Of each slot that was ever given out, which checkpoints name it.
     named: Vec<u8>,
     /// Free, and named by no checkpoint.
@@ -131,19 +133,26 @@ impl Store {
     /// Says that a checkpoint is being made that names these slots.
     pub(super) fn name(&self, named: impl Iterator<Item = u32>) {
         let mut slots = self.slots.lock();
+        slots.coming = true;
         slots.named.iter_mut().for_each(|by| *by &= HOLDS);
         for slot in named {
             slots.named[slot as usize] |= COMES;
         }
     }
 
-    /// Says that the checkpoint which was made last holds, and none before it will be asked for.
+    /// Says that the checkpoint which was made last, if there is one since the last call, holds, and none before it will
+    /// be asked for.
     pub(super) fn hold(&self) {
         let mut slots = self.slots.lock();
+        if !std::mem::take(&mut slots.coming) {
+            return;
+        }
         for by in &mut slots.named {
             *by = if *by & COMES == 0 { 0 } else { HOLDS };
         }
-        let Slots { named, free, held } = &mut *slots;
+        let Slots {
+            named, free, held, ..
+        } = &mut *slots;
         held.retain(|slot| {
             let kept = named[*slot as usize] != 0;
             if !kept {

@@ -20,7 +20,7 @@ impl SpFresh {
     /// Takes dead rows out of `postings` postings from number `from` on, and merges those that got too short. Whoever
     /// calls it again with [`Swept::next`] gets to the end; the first number is 0.
     ///
-    /// A search that began before still finds the rows in what it holds.
+    /// Searches that see the rows must have ended: see [`SpFresh::is_over`].
     ///
     /// # Errors
     /// If the file cannot be written; what was swept before is.
