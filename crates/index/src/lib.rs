@@ -1,5 +1,5 @@
-//! Nearest-neighbour search over vectors in memory: exact ([`flat`]), and by a graph of whole vectors ([`Hnsw`]) or of
-//! quantised ones ([`QuantizedGraph`]).
+//! Nearest-neighbour search: exact ([`flat`]), by a graph of whole vectors ([`Hnsw`]) or of quantised ones
+//! ([`QuantizedGraph`]), all in memory, and by postings of quantised vectors in a file of the caller's ([`SpFresh`]).
 //!
 //! # What it is
 //!
@@ -13,8 +13,8 @@
 //! # What it is not
 //!
 //! It knows no files, no network, no clock, no async runtime and no Arrow. Rows that are deleted turn
-//! invisible at once; a [`QuantizedGraph`] gives up their place when told to ([`QuantizedGraph::retire`]), an [`Hnsw`]
-//! never. It does not log: what is in memory is lost, unless saved by
+//! invisible at once; a [`QuantizedGraph`] gives up their place when told to ([`QuantizedGraph::retire`]), so does an
+//! [`SpFresh`] ([`SpFresh::sweep`]), an [`Hnsw`] never. It does not log: what is in memory is lost, unless saved by
 //! [`Hnsw::save`] or [`QuantizedGraph::save`] through a writer of the caller's.
 //!
 //! # Distances
