@@ -1,4 +1,4 @@
-"""Columns whose vectors are in postings: over the network and in this process, through deletes, upserts and restarts."""
+"""Columns whose vectors are in postings: through deletes, upserts, restarts and damage."""
 
 from __future__ import annotations
 
