@@ -27,8 +27,8 @@ from recipe import Recipe
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "databases")]
 
-import environments  # noqa: E402
-import machine  # noqa: E402
+import environments
+import machine
 
 DATABASES = (
     "longbow-exact",

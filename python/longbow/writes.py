@@ -95,9 +95,7 @@ class Writes:
             >>> result.rows, result.searchable
             (2, True)
         """
-        columns = Columns(
-            id, vector, ids, metric, dtype, index, quantization, recall_target, text
-        )
+        columns = Columns(id, vector, ids, metric, dtype, index, quantization, recall_target, text)
         total = total_rows(data)
         if batch_size is not None and batch_size < 1:
             raise InvalidArgument("invalid_batch_size", f"{batch_size} rows a batch: at least 1")
