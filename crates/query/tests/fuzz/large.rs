@@ -283,6 +283,13 @@ const OTHERS: &[(&str, Way, &str, &str, &str)] = &[
         "size limit",
     ),
     (
+        "a long pattern of each row",
+        Way::Where,
+        "word !~* repeat(lpad(word, id, word), id)",
+        "predicate_failed",
+        "may have 4000",
+    ),
+    (
         "a division by zero in a predicate",
         Way::Where,
         "id / (id - 5) = 1",
@@ -340,6 +347,22 @@ const OTHERS: &[(&str, Way, &str, &str, &str)] = &[
     ),
 ];
 
+/// Many calls, each of which may make what it makes.
+fn sums() -> Vec<Case> {
+    let calls = |times: usize, between| vec![format!("repeat(word, {times})"); 200].join(between);
+    let sums = |times| {
+        [
+            format!("length({}) > 5", calls(times, " || ")),
+            format!("length(concat({})) > 5", calls(times, ", ")),
+            format!("cardinality(make_array({})) = 200", calls(times, ", ")),
+        ]
+    };
+    let too_much = Some(("predicate_failed", "may make"));
+    let small = sums(20).map(|sum| ("a sum", Way::Where, sum, None));
+    let large = sums(20_000).map(|sum| ("a large sum", Way::Where, sum, too_much));
+    small.into_iter().chain(large).collect()
+}
+
 fn others() -> Vec<Case> {
     let case = |(what, way, request, code, word): &(&'static str, Way, &str, &'static str, _)| {
         (*what, *way, (*request).to_owned(), Some((*code, *word)))
@@ -350,8 +373,15 @@ fn others() -> Vec<Case> {
 /// Makes all of these requests, and says all that is not as it must be.
 pub fn check(world: &World) -> Vec<String> {
     let mut complaints = Vec::new();
-    for (what, way, request, expected) in
-        [lists(), levels(), levels_of_sql(), texts(), others()].concat()
+    for (what, way, request, expected) in [
+        lists(),
+        levels(),
+        levels_of_sql(),
+        texts(),
+        sums(),
+        others(),
+    ]
+    .concat()
     {
         let before = world.engine.log_indices().0;
         let begin = Begin::now();
