@@ -8,6 +8,7 @@ from typing import Any, Callable, NamedTuple, Protocol
 import pyarrow as pa
 
 from .answers import AnswerStream
+from .requests import Filters, filter_list
 from .results import DatasetInfo, InsertResult
 from .stream import BatchStream
 
@@ -19,13 +20,17 @@ class Asked(NamedTuple):
     ef: int | None
     exact: bool | None
     column: str | None
-    filters: list[dict[str, Any]] | None
+    filters: Filters
     where: str | None
 
     @property
     def is_plain(self) -> bool:
         """Whether any row may be found."""
         return self.filters is None and self.where is None
+
+    def options(self) -> dict[str, Any]:
+        """The same in the form of the wire."""
+        return {**self._asdict(), "filters": filter_list(self.filters)}
 
 
 class Backend(Protocol):

@@ -14,7 +14,7 @@ from .answers import AnswerStream
 from .backend import Asked
 from .errors import Internal, InvalidArgument
 from .join import BATCH_QUERIES
-from .requests import check_query, without_none
+from .requests import check_query, flat_conditions, without_none
 from .results import QUERY_KEY, DatasetInfo, InsertResult
 from .session import decode, encode
 from .stream import BatchStream
@@ -54,7 +54,7 @@ class Local:
             plain = (k, asked.ef, bool(asked.exact), asked.column)
             told, kind, distances = self.engine.nearest(dataset, queries, plain)
         else:
-            search = encode({"dataset": dataset, **without_none(asked._asdict())})
+            search = _search(dataset, asked)
             told, kind, distances = self.engine.nearest_where(search, queries)
         ids = numpy.ids(told, kind)
         distances = numpy.read(distances, numpy.float32)
@@ -129,6 +129,43 @@ class Local:
 
     def dataset(self, name: str) -> DatasetInfo:
         return DatasetInfo(*self.engine.dataset(name))
+
+
+_INT, _BOOL, _STR = ({kind, type(None)} for kind in (int, bool, str))
+
+
+def _search(dataset: str, asked: Asked) -> bytes:
+    """A search as the engine reads it. Those whose filters are plain are remembered:
+    writing one takes longer than finding the rows that pass it."""
+    conditions = flat_conditions(asked.filters, asked.where)
+    k, ef, exact, column, filters, where = asked
+    # What is of another type is refused or made plain when it is written.
+    is_plain = type(k) is int and type(ef) in _INT and type(exact) in _BOOL
+    if conditions is None or not is_plain or type(column) not in _STR:
+        return _written(dataset, asked)
+    # An empty list of filters is told from none.
+    return _remembered(dataset, k, ef, exact, column, where, filters is None, *conditions)
+
+
+# Typed: 1, 1.0 and true are equal, and not the same condition.
+@functools.lru_cache(maxsize=256, typed=True)
+def _remembered(
+    dataset: str,
+    k: int,
+    ef: int | None,
+    exact: bool | None,
+    column: str | None,
+    where: str | None,
+    no_filters: bool,
+    *conditions: Any,
+) -> bytes:
+    each = iter(conditions)
+    filters = None if no_filters else list(zip(each, each, each))
+    return _written(dataset, Asked(k, ef, exact, column, filters, where))
+
+
+def _written(dataset: str, asked: Asked) -> bytes:
+    return encode({"dataset": dataset, **without_none(asked.options())})
 
 
 class _Numpy:

@@ -167,7 +167,7 @@ class Reads:
             >>> ids.tolist(), distances.shape
             (['b1', 'b2'], (2,))
         """
-        asked = Asked(k, ef, exact, column, filter_list(filters), where)
+        asked = Asked(k, ef, exact, column, filters, where)
         return self._backend.nearest(dataset, vectors, asked)
 
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:

@@ -40,7 +40,7 @@ class Remote:
         return AnswerStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
 
     def nearest(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
-        options = asked._asdict()
+        options = asked.options()
         if not vectors.is_many(given):
             return arrays.columns(self.search(dataset, given, options))
         queries = vectors.matrix(given)

@@ -32,6 +32,45 @@ def filter_list(filters: Filters) -> list[dict[str, Any]] | None:
     return [_condition(one) for one in filters]
 
 
+#: Characters of a text that is worth remembering.
+_SHORT = 1_000
+
+
+def flat_conditions(filters: Filters, where: str | None) -> tuple[Any, ...] | None:
+    """Plain conditions one after the other, three values each, as what tells them
+    from all others; None of those that are not plain.
+
+    Plain are (column, operator, value) with a number, a boolean or a short text.
+    Zeros are not: one may have a sign, and both are equal.
+
+    >>> flat_conditions([("price", "<", 10), ("lang", "=", "en")], None)
+    ('price', '<', 10, 'lang', '=', 'en')
+    >>> flat_conditions(("id", "in", [1, 2]), None) is None
+    True
+    """
+    if where is not None and (type(where) is not str or len(where) > _SHORT):
+        return None
+    if filters is None:
+        return ()
+    if type(filters) is tuple and filters and type(filters[0]) is str:
+        filters = (filters,)
+    if type(filters) is not list and type(filters) is not tuple:
+        return None
+    flat: list[Any] = []
+    for one in filters:
+        if type(one) is not tuple or len(one) != 3:
+            return None
+        value, kind = one[2], type(one[2])
+        if kind is str:
+            plain_value = len(value) <= _SHORT
+        else:
+            plain_value = kind is int or kind is bool or (kind is float and value != 0)
+        if not (plain_value and type(one[0]) is str and type(one[1]) is str):
+            return None
+        flat += one
+    return tuple(flat)
+
+
 def _is_condition(value: tuple[Any, ...]) -> bool:
     return len(value) in (2, 3) and isinstance(value[0], str) and isinstance(value[1], str)
 

@@ -195,3 +195,25 @@ def test_pythons_lock_is_free_while_the_engine_works(memory) -> None:
     stop.set()
     thread.join()
     assert during > 10
+
+
+def test_filters_that_are_equal_and_not_the_same_are_told_apart(memory) -> None:
+    memory.insert("d", MATRIX[:20])
+    for _ in range(2):
+        for filters, expected in [
+            (("id", "=", 1), [1]),
+            ([("id", "=", 1)], [1]),
+            (("id", "=", "1"), [1]),
+            (("id", "in", [3, 4]), [3, 4]),
+            ([("id", ">", 3), ("id", "<=", np.int64(5))], [4, 5]),
+            ([("id", ">", 3), ("id", "<=", 6), ("id", "not_null")], [4, 5, 6]),
+            ({"field": "id", "op": "<", "value": 1}, [0]),
+            ([], range(20)),
+        ]:
+            ids, _ = memory.search_numpy("d", MATRIX[0], k=20, filters=filters)
+            assert sorted(ids.tolist()) == list(expected), filters
+        for filters in [("id", "=", True), ("id", "=", 1.0), ("id", "=", None), ("id", "=")]:
+            with pytest.raises(longbow.InvalidArgument):
+                memory.search_numpy("d", MATRIX[0], filters=filters)
+        with pytest.raises(longbow.InvalidArgument):
+            memory.search_numpy("d", MATRIX[0], ef=[], filters=("id", "=", 1))

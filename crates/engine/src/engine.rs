@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use crate::apply::{Applied, Committed};
 use crate::catalog::{Catalog, check_name};
 use crate::dataset::Dataset;
+use crate::deadline::Deadline;
 use crate::entry::{Op, SchemaText, Small};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
@@ -148,7 +149,8 @@ impl Engine {
     pub fn delete_where(&self, dataset: &str, filter: &dyn Filter) -> Result<Pending> {
         let dataset = self.dataset(dataset)?;
         let view = dataset.view();
-        let (rows, _) = dataset.filters.rows(filter, &dataset.name, &view)?;
+        let never = Deadline::default();
+        let (rows, _) = dataset.filters.rows(filter, &dataset.name, &view, never)?;
         let rows = rows.iter_from(0).filter(|row| view.is_visible(*row));
         let rows = rows.collect();
         let intake = dataset.intake.lock();

@@ -268,6 +268,10 @@ pub enum Error {
         "dataset '{dataset}' has new columns as of sequence {sequence}, and a feed of one dataset keeps one schema; follow it anew from sequence {sequence}"
     )]
     SchemaGrew { dataset: String, sequence: u64 },
+    #[error(
+        "the evaluation of the filter panicked: {0}; report this and filter otherwise, the node goes on"
+    )]
+    FilterPanicked(String),
     #[error("the search did not end within {0:?}; raise timeout_ms or lower ef")]
     Timeout(Duration),
 }
@@ -329,6 +333,7 @@ impl Error {
             Error::BadEntry { .. } => "bad_log_entry",
             Error::Stopped(_) => "node_stopped",
             Error::SchemaGrew { .. } => "schema_grew",
+            Error::FilterPanicked(_) => "filter_panicked",
             Error::Timeout(_) => "timeout",
         }
     }
@@ -350,7 +355,8 @@ impl Error {
             Error::Log(error) => of_log(error).1,
             Error::Stopped(_) => Class::Unavailable,
             Error::Timeout(_) => Class::DeadlineExceeded,
-            Error::Disk(_)
+            Error::FilterPanicked(_)
+            | Error::Disk(_)
             | Error::Index(_)
             | Error::Text(_)
             | Error::BadTextFile { .. }

@@ -11,7 +11,9 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 
+use crate::deadline::Deadline;
 use crate::error::{Class, Error, Result};
+use crate::evaluation::{guarded, passing};
 use crate::row_set::RowSet;
 use crate::view::{Part, View};
 
@@ -37,7 +39,9 @@ pub trait Predicate: Debug + Send + Sync {
     /// Positions of the columns that it reads, in the schema that it was bound to.
     fn columns(&self) -> &[usize];
 
-    /// Whether each row passes; null means no. `rows` has the columns of [`Predicate::columns`], in that order.
+    /// Whether each of the first rows passes; null means no. `rows` has the columns of [`Predicate::columns`], in that
+    /// order, and at least one row. As many of them are answered for as are quick to evaluate and take little memory, at
+    /// least one: who asks goes on with the rest, and looks at the clock between.
     ///
     /// # Errors
     /// If a value of a row makes the evaluation fail, as a division by zero does.
@@ -75,7 +79,7 @@ impl Bound {
     /// # Errors
     /// As [`Filter::bind`].
     pub fn new(filter: &dyn Filter, dataset: &str, schema: &SchemaRef) -> Result<Self> {
-        let predicate = filter.bind(dataset, schema)?;
+        let predicate = guarded(|| Ok(filter.bind(dataset, schema)?))?;
         let field = |at: &usize| Arc::clone(&schema.fields()[*at]);
         let fields = predicate.columns().iter().map(field).collect();
         Ok(Bound { predicate, fields })
@@ -84,40 +88,33 @@ impl Bound {
     /// Which rows of a part's batch pass. Of rows that are dead in the view it may say anything.
     ///
     /// # Errors
-    /// If a living row makes the evaluation fail.
-    pub fn mask(&self, part: &Part<'_>, view: &View) -> Result<BooleanBuffer> {
+    /// If a living row makes the evaluation fail, or there is no more time.
+    pub fn mask(&self, part: &Part<'_>, view: &View, deadline: Deadline) -> Result<BooleanBuffer> {
         let rows = self.columns(part.batch.view())?;
-        match self.predicate.mask(&rows) {
-            Ok(mask) => Ok(without_nulls(&mask)),
-            Err(error) => self.mask_of_living(&rows, part, view, error),
+        match passing(&*self.predicate, &rows, &|| deadline.check()) {
+            Err(error @ (Error::Filter(_) | Error::FilterPanicked(_))) => {
+                let living = living(part, view, rows.num_rows());
+                if living.true_count() == rows.num_rows() {
+                    return Err(error);
+                }
+                self.mask_of_some(&rows, &living, deadline)
+            }
+            other => other,
         }
     }
 
-    /// As [`Bound::mask`], when a row made the evaluation fail: one that is dead does not count.
-    fn mask_of_living(
+    /// Which of some rows pass; of the others none does.
+    fn mask_of_some(
         &self,
         rows: &RecordBatch,
-        part: &Part<'_>,
-        view: &View,
-        error: Box<dyn FilterError>,
+        some: &BooleanArray,
+        deadline: Deadline,
     ) -> Result<BooleanBuffer> {
-        let mut living = BooleanBufferBuilder::new(rows.num_rows());
-        living.append_n(rows.num_rows(), false);
-        for run in &part.runs {
-            for offset in 0..run.len {
-                let is_living = view.is_visible(run.first_row + offset as u64);
-                living.set_bit(run.start + offset, is_living);
-            }
-        }
-        let living = BooleanArray::from(living.finish());
-        if living.true_count() == rows.num_rows() {
-            return Err(error.into());
-        }
-        let kept = self.predicate.mask(&filter_record_batch(rows, &living)?)?;
-        let kept = without_nulls(&kept);
+        let kept = filter_record_batch(rows, some)?;
+        let kept = passing(&*self.predicate, &kept, &|| deadline.check())?;
         let mut mask = BooleanBufferBuilder::new(rows.num_rows());
         mask.append_n(rows.num_rows(), false);
-        for (place, at) in living.values().set_indices().enumerate() {
+        for (place, at) in some.values().set_indices().enumerate() {
             mask.set_bit(at, kept.value(place));
         }
         Ok(mask.finish())
@@ -152,9 +149,15 @@ impl Bound {
     ///
     /// # Errors
     /// As [`Bound::mask`].
-    pub fn add_rows(&self, view: &View, from: u64, rows: &mut RowSet) -> Result<()> {
+    pub fn add_rows(
+        &self,
+        view: &View,
+        from: u64,
+        deadline: Deadline,
+        rows: &mut RowSet,
+    ) -> Result<()> {
         for part in view.parts(from) {
-            let mask = self.mask(&part, view)?;
+            let mask = self.mask(&part, view, deadline)?;
             for run in &part.runs {
                 rows.insert_bits(run.first_row, &mask.slice(run.start, run.len));
             }
@@ -163,9 +166,15 @@ impl Bound {
     }
 }
 
-fn without_nulls(mask: &BooleanArray) -> BooleanBuffer {
-    match mask.nulls() {
-        None => mask.values().clone(),
-        Some(nulls) => mask.values() & nulls.inner(),
+/// Which rows of a part's batch the view shows.
+fn living(part: &Part<'_>, view: &View, rows: usize) -> BooleanArray {
+    let mut living = BooleanBufferBuilder::new(rows);
+    living.append_n(rows, false);
+    for run in &part.runs {
+        for offset in 0..run.len {
+            let is_living = view.is_visible(run.first_row + offset as u64);
+            living.set_bit(run.start + offset, is_living);
+        }
     }
+    BooleanArray::from(living.finish())
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::deadline::Deadline;
 use crate::error::Result;
 use crate::filter::{Bound, Filter};
 use crate::row_set::RowSet;
@@ -48,12 +49,13 @@ impl FilterCache {
     /// The rows of a view that pass, and others that the view does not show; and for how many rows that was evaluated.
     ///
     /// # Errors
-    /// If the filter does not suit the dataset, or a living row makes the evaluation fail.
+    /// If the filter does not suit the dataset, a living row makes the evaluation fail, or there is no more time.
     pub fn rows(
         &self,
         filter: &dyn Filter,
         dataset: &str,
         view: &View,
+        deadline: Deadline,
     ) -> Result<(Arc<RowSet>, u64)> {
         let key = filter.key();
         let known = key.and_then(|key| self.find(key, view));
@@ -67,7 +69,7 @@ impl FilterCache {
             Some(known) => (RowSet::clone(&known.rows), known.end),
             None => (RowSet::default(), 0),
         };
-        bound.add_rows(view, from, &mut rows)?;
+        bound.add_rows(view, from, deadline, &mut rows)?;
         let rows = Arc::new(rows);
         if let Some(key) = key {
             self.remember(key, &rows, view);

@@ -15,6 +15,7 @@ use crate::answer::{Answered, Asked, Words, alpha_of};
 use crate::column_index::Reached;
 use crate::cursor::Cursor;
 use crate::dataset::Dataset;
+use crate::deadline::Deadline;
 use crate::effort::Plan;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -113,7 +114,7 @@ struct At<'a> {
     view: &'a View,
     /// Taken before the view.
     reached: &'a HashMap<String, Reached>,
-    started: Instant,
+    deadline: Deadline,
 }
 
 impl At<'_> {
@@ -124,7 +125,10 @@ impl At<'_> {
         };
         let begun = Instant::now();
         let dataset = self.dataset;
-        let (rows, evaluated) = dataset.filters.rows(&**filter, &dataset.name, self.view)?;
+        let (rows, evaluated) =
+            dataset
+                .filters
+                .rows(&**filter, &dataset.name, self.view, self.deadline)?;
         let work = FilterWork {
             rows_evaluated: evaluated,
             micros: micros(begun.elapsed()),
@@ -174,7 +178,7 @@ impl Engine {
             dataset: &dataset,
             view: &view,
             reached: &reached,
-            started,
+            deadline: Deadline::after(started, request.timeout),
         };
         let example = request.examples.as_ref();
         let example = example.map(|examples| examples.resolve(&dataset, &view, column));
@@ -249,7 +253,7 @@ impl Engine {
                 effort: plan.effort.clone(),
                 exact: plan.exact,
                 max_distance: request.max_distance,
-                deadline: request.timeout.map(|limit| (at.started + limit, limit)),
+                deadline: at.deadline,
             };
             (plan, searcher)
         };

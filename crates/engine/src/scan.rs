@@ -9,6 +9,7 @@ use arrow_select::filter::filter_record_batch;
 use bytes::Bytes;
 use longbow_storage::Batch;
 
+use crate::deadline::Deadline;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::filter::{Bound, Filter};
@@ -25,6 +26,8 @@ pub struct ScanRequest {
     pub offset: u64,
     /// Which rows; all if there is none.
     pub filter: Option<Arc<dyn Filter>>,
+    /// Until when rows are looked for that pass the filter.
+    pub deadline: Deadline,
 }
 
 /// A piece of a scan.
@@ -62,6 +65,7 @@ pub struct Scan {
     schema: SchemaRef,
     projection: Option<Vec<usize>>,
     filter: Option<Bound>,
+    deadline: Deadline,
     skip: u64,
     left: u64,
     next_row: u64,
@@ -111,6 +115,7 @@ impl Scan {
             schema,
             projection,
             filter,
+            deadline: request.deadline,
             skip: request.offset,
             left,
             next_row: 0,
@@ -160,7 +165,7 @@ impl Scan {
         let mask = self
             .filter
             .as_ref()
-            .map(|filter| filter.mask(part, view))
+            .map(|filter| filter.mask(part, view, self.deadline))
             .transpose()?;
         if untouched && mask.is_none() {
             return Ok(None);

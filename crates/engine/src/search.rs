@@ -1,12 +1,13 @@
 //! The read path: nearest neighbours of a vector, never silently fewer than asked for.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use longbow_index::{Entries, FilterCost, Neighbor, Query, SearchStats, TopK};
 
 use crate::answer::{Beside, check_words};
 use crate::column_index::Reached;
+use crate::deadline::Deadline;
 use crate::effort::Effort;
 use crate::error::{Error, Result};
 use crate::examples::Examples;
@@ -272,7 +273,7 @@ pub(crate) struct Searcher<'a> {
     pub effort: Effort,
     pub exact: bool,
     pub max_distance: Option<f32>,
-    pub deadline: Option<(Instant, Duration)>,
+    pub deadline: Deadline,
 }
 
 impl Searcher<'_> {
@@ -489,9 +490,6 @@ impl Searcher<'_> {
     }
 
     pub fn check_deadline(&self) -> Result<()> {
-        match self.deadline {
-            Some((end, limit)) if Instant::now() > end => Err(Error::Timeout(limit)),
-            _ => Ok(()),
-        }
+        self.deadline.check()
     }
 }

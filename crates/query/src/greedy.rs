@@ -11,14 +11,16 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, IntervalMonthDayNanoType};
 use arrow_array::{Array, ArrayRef, Int64Array};
 use arrow_schema::{DataType, FieldRef, TimeUnit};
-use datafusion::common::{Result, ScalarValue, exec_err};
+use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::SessionStateBuilder;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature,
 };
 
-/// Bytes that one call may make of a batch of rows.
+use crate::allowance::{self, TooMuch};
+
+/// Bytes that one call may make of a batch of rows, if no less may be made.
 const MOST_BYTES: u64 = 64 << 20;
 /// Bytes that one call may make of constants: these are copied with the plan that they stand in, and met by every row.
 const MOST_CONSTANT_BYTES: u64 = 64 << 10;
@@ -168,13 +170,16 @@ impl ScalarUDFImpl for Greedy {
             true => MOST_CONSTANT_BYTES.saturating_mul(call.number_rows.max(1) as u64),
             false => MOST_BYTES,
         };
-        let most = most.min(MOST_BYTES);
+        let most = most.min(MOST_BYTES).min(allowance::left());
         let bytes = self.bytes(&call)?;
         if bytes > most {
-            let (name, rows) = (self.name(), call.number_rows);
-            return exec_err!(
-                "{name} would make up to {bytes} bytes of {rows} rows, and may make {most}"
-            );
+            let error = TooMuch {
+                what: self.name().to_owned(),
+                bytes,
+                rows: call.number_rows,
+                most,
+            };
+            return Err(error.into());
         }
         if self.makes == Makes::Padded
             && let Some(length) = call.args.get_mut(1)

@@ -25,6 +25,8 @@
 #![forbid(unsafe_code)]
 
 mod actions;
+mod allowance;
+mod evaluation;
 mod filter;
 mod greedy;
 pub mod json;

@@ -135,6 +135,7 @@ impl ScanTicket {
             limit,
             offset,
             filter,
+            ..ScanRequest::default()
         };
         Ok(Ticket::Scan { dataset, request })
     }

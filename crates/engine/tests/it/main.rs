@@ -5,6 +5,7 @@ mod compare;
 mod condition;
 mod damage;
 mod drive;
+mod evaluation;
 mod faults;
 mod filters;
 mod found;

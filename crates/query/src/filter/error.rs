@@ -3,6 +3,7 @@ use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use longbow_engine::FilterError;
 
+use crate::allowance::TooMuch;
 use crate::refusal::without_appeal;
 
 /// Why a filter is refused. Each text holds the value that was wrong and what to do.
@@ -93,6 +94,9 @@ impl From<ArrowError> for Error {
 
 impl From<DataFusionError> for Error {
     fn from(error: DataFusionError) -> Self {
+        if let Some(error) = TooMuch::of(&error) {
+            return Error::Evaluation(error.to_string());
+        }
         match error.find_root() {
             DataFusionError::SQL(error, _) => Error::Syntax(error.to_string()),
             DataFusionError::ArrowError(error, _)

@@ -19,6 +19,7 @@ use super::object::Node;
 use super::operator::Operator;
 use super::value::constants;
 use super::{Bound, STATE};
+use crate::evaluation::Evaluation;
 
 type Result<T> = std::result::Result<T, Error>;
 
@@ -62,7 +63,7 @@ pub(super) fn bind(
     columns.sort_unstable();
     let narrow = Arc::new(schema.project(&columns)?);
     Ok(Bound {
-        expression: reassign_expr_columns(physical, &narrow)?,
+        evaluation: Evaluation::new(reassign_expr_columns(physical, &narrow)?, &narrow)?,
         columns,
     })
 }

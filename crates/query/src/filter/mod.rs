@@ -12,19 +12,19 @@ mod value;
 
 use std::sync::{Arc, LazyLock};
 
-use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::Volatility;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::prelude::SessionConfig;
-use longbow_engine::{Filter, FilterError, Predicate};
+use longbow_engine::{Filter, FilterError, Predicate, passing};
 use serde_json::Value;
 
 pub use error::Error;
 use object::Node;
 
+use crate::evaluation::Evaluation;
 use crate::refusal::{Refusal, Result};
 
 /// What reads expressions: DataFusion's own functions, and column names as they are written.
@@ -99,9 +99,11 @@ impl Conditions {
     pub fn mask(&self, name: &str, batch: &RecordBatch) -> Result<BooleanArray> {
         let mask = || {
             let bound = self.bind(name, &batch.schema())?;
-            bound.mask(&batch.project(bound.columns()).map_err(Error::from)?)
+            let rows = batch.project(bound.columns())?;
+            passing(&*bound, &rows, &|| Ok(()))
         };
-        mask().map_err(|error| Refusal::new(error.class(), error.code(), &error.to_string()))
+        let mask = mask().map_err(|error: longbow_engine::Error| Refusal::from(&error))?;
+        Ok(BooleanArray::from(mask))
     }
 }
 
@@ -130,8 +132,8 @@ impl Filter for Conditions {
 /// An expression bound to a schema.
 #[derive(Debug)]
 struct Bound {
-    /// Its columns are places in `columns`.
-    expression: Arc<dyn PhysicalExpr>,
+    /// Over the columns alone that it reads.
+    evaluation: Evaluation,
     columns: Vec<usize>,
 }
 
@@ -141,12 +143,7 @@ impl Predicate for Bound {
     }
 
     fn mask(&self, rows: &RecordBatch) -> std::result::Result<BooleanArray, Box<dyn FilterError>> {
-        let evaluate = || {
-            let mask = self.expression.evaluate(rows)?;
-            let mask = mask.into_array(rows.num_rows())?;
-            let mask = mask.as_any().downcast_ref::<BooleanArray>().cloned();
-            mask.ok_or(Error::NotBoolean("something else".into()))
-        };
-        evaluate().map_err(|error: Error| error.evaluating().into())
+        let mask = self.evaluation.mask(rows);
+        mask.map_err(|error| Error::from(error).evaluating().into())
     }
 }

@@ -21,6 +21,7 @@ use longbow_engine::{Engine, SearchReply, SearchRequest};
 
 use super::refuse::ours;
 use super::scan::leaf;
+use super::state::deadline;
 use crate::refusal::{Refusal, invalid};
 
 /// Columns that an answer of a search has of its own.
@@ -173,8 +174,13 @@ impl ExecutionPlan for Nearest {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let nearest = self.clone();
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let mut nearest = self.clone();
+        nearest.request.timeout = deadline(&context).left();
         let found = stream::once(async move {
             let searched = tokio::task::spawn_blocking(move || nearest.search(partition)).await;
             searched.map_err(|error| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
-use datafusion::common::{DFSchema, DataFusionError, Result, exec_datafusion_err};
+use datafusion::common::{DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, Volatility};
 use datafusion::physical_expr::PhysicalExpr;
@@ -14,6 +14,7 @@ use datafusion::physical_expr::utils::collect_columns;
 use longbow_engine::{Class, Filter, FilterError, Predicate};
 
 use super::refuse::refuse;
+use crate::evaluation::Evaluation;
 use crate::filter::STATE;
 use crate::refusal::Refusal;
 
@@ -96,9 +97,10 @@ impl Where {
         let at = columns
             .iter()
             .map(|column| Ok(schema.index_of(column.name())?));
+        let schema_of_columns = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Ok(Bound {
-            expression: expression.data()?,
-            schema: Arc::new(Schema::new(fields.collect::<Vec<_>>())),
+            evaluation: Evaluation::new(expression.data()?, &schema_of_columns)?,
+            schema: schema_of_columns,
             columns: at.collect::<Result<_>>()?,
         })
     }
@@ -132,8 +134,8 @@ impl Filter for Where {
 /// A condition bound to a dataset.
 #[derive(Debug)]
 struct Bound {
-    /// Its columns are places in `columns`.
-    expression: Arc<dyn PhysicalExpr>,
+    /// Over the columns alone that it reads.
+    evaluation: Evaluation,
     columns: Vec<usize>,
     /// Of the columns.
     schema: SchemaRef,
@@ -147,12 +149,7 @@ impl Bound {
             rows.columns().to_vec(),
             &count,
         )?;
-        let mask = self
-            .expression
-            .evaluate(&rows)?
-            .into_array(rows.num_rows())?;
-        let mask = mask.as_any().downcast_ref::<BooleanArray>().cloned();
-        mask.ok_or_else(|| exec_datafusion_err!("a condition that is neither true nor false"))
+        self.evaluation.mask(&rows)
     }
 }
 

@@ -5,6 +5,7 @@ use datafusion::common::{DataFusionError, SchemaError};
 use datafusion::sql::sqlparser::parser::ParserError;
 use longbow_engine::{Class, Error};
 
+use crate::allowance::TooMuch;
 use crate::refusal::{Refusal, invalid, without_appeal};
 
 /// An error of ours on its way through DataFusion.
@@ -100,6 +101,10 @@ fn of_outside(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Option
     }
     if let Some(error) = error.downcast_ref::<Error>() {
         return Some(error.into());
+    }
+    if let Some(error) = error.downcast_ref::<TooMuch>() {
+        let text = format!("{error}; correct the statement or the rows that it reads");
+        return Some(invalid("bad_value", &text));
     }
     if let Some(error) = error.downcast_ref::<ArrowError>() {
         return Some(of_arrow(error));

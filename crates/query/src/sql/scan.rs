@@ -18,9 +18,10 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::stream;
-use longbow_engine::{Batch, Filter, Piece, Scan, ScanRequest};
+use longbow_engine::{Batch, Deadline, Filter, Piece, Scan, ScanRequest};
 
 use super::refuse::ours;
+use super::state::deadline;
 use super::table::DatasetTable;
 
 /// Most rows of a batch: operators after the scan hold several at a time. Slices of stored batches cost nothing.
@@ -61,7 +62,7 @@ impl DatasetScan {
         })
     }
 
-    fn begin(&self) -> Result<Scan> {
+    fn begin(&self, deadline: Deadline) -> Result<Scan> {
         let fields = self.schema.fields().iter();
         let mut columns: Vec<String> = fields.map(|field| field.name().clone()).collect();
         if columns.is_empty() {
@@ -72,6 +73,7 @@ impl DatasetScan {
             columns,
             limit: self.limit.map(|limit| limit as u64),
             filter: self.filter.clone(),
+            deadline,
             ..ScanRequest::default()
         };
         Scan::new(&self.table.name, Arc::clone(&self.table.view), &request).map_err(ours)
@@ -148,10 +150,14 @@ impl ExecutionPlan for DatasetScan {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let batches = Batches {
-            scan: self.begin()?,
+            scan: self.begin(deadline(&context))?,
             schema: Arc::clone(&self.schema),
             ready: Vec::new(),
             metrics,

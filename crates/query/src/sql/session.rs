@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
@@ -13,8 +14,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::parser::Statement;
-use futures::{StreamExt, stream};
-use longbow_engine::{Class, Engine};
+use futures::{FutureExt, StreamExt, stream};
+use longbow_engine::{Class, Deadline, Engine};
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -91,7 +92,7 @@ impl Session {
         let (tell, told) = oneshot::channel();
         self.spawn(async move {
             // Who asked may be gone.
-            let _ = tell.send(inner.describe(&text, parameters).await);
+            let _ = tell.send(unharmed(inner.describe(&text, parameters)).await);
         });
         told.await.unwrap_or_else(|_| Err(ended()))
     }
@@ -163,8 +164,17 @@ impl Drop for Session {
     }
 }
 
+/// What work gives, also if it panics: else rows would end as if there were no more. What it worked on is dropped with it.
+async fn unharmed<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|_| {
+        let text = "the statement panicked; the log tells where, report this";
+        Err(Refusal::new(Class::Internal, "sql_internal", text))
+    })
+}
+
 fn ended() -> Refusal {
-    let text = "the statement ended without an answer: its thread panicked, or the node is stopping; report this if it was running";
+    let text = "the statement ended without an answer: the node is stopping";
     Refusal::new(Class::Internal, "sql_internal", text)
 }
 
@@ -175,10 +185,10 @@ struct Planned {
 }
 
 impl Inner {
-    fn parse(&self, text: &str) -> Result<(SessionState, Statement)> {
+    fn parse(&self, text: &str, deadline: Deadline) -> Result<(SessionState, Statement)> {
         check(text, self.limits.length)?;
         let moment = Moment::new(&self.engine, &self.system);
-        let state = state::for_statement(&self.base, &self.engine, &moment);
+        let state = state::for_statement(&self.base, &self.engine, &moment, deadline);
         let dialect = state.config().options().sql_parser.dialect;
         let statement = state
             .sql_to_statement(text, &dialect)
@@ -186,8 +196,13 @@ impl Inner {
         Ok((state, statement))
     }
 
-    async fn plan(&self, text: &str, values: &[ScalarValue]) -> Result<Planned> {
-        let (mut state, mut statement) = self.parse(text)?;
+    async fn plan(
+        &self,
+        text: &str,
+        values: &[ScalarValue],
+        deadline: Deadline,
+    ) -> Result<Planned> {
+        let (mut state, mut statement) = self.parse(text, deadline)?;
         for function in parameters::functions(values) {
             state
                 .register_udf(Arc::new(function))
@@ -205,7 +220,7 @@ impl Inner {
     async fn describe(&self, text: &str, bound: Option<RecordBatch>) -> Result<Described> {
         if let Some(bound) = bound.filter(|bound| bound.num_rows() > 0) {
             let values = parameters::values(&bound, 0)?;
-            let plan = self.plan(text, &values).await?.plan;
+            let plan = self.plan(text, &values, Deadline::default()).await?.plan;
             return Ok(Described {
                 schema: Some(schema_of(&plan)),
                 parameters: bound.schema(),
@@ -216,7 +231,7 @@ impl Inner {
     }
 
     async fn describe_unbound(&self, text: &str) -> Result<Described> {
-        let (state, mut statement) = self.parse(text)?;
+        let (state, mut statement) = self.parse(text, Deadline::default())?;
         let (count, mut types) = rewrite::without_values(&mut statement)?;
         let plan = match state.statement_to_plan(statement).await {
             Ok(plan) => plan,
@@ -256,10 +271,12 @@ impl Inner {
     ) {
         let mut run = self.system.running.begin(&text);
         let timeout = self.limits.timeout;
-        let deadline = (!timeout.is_zero()).then(|| Instant::now() + timeout);
+        let (limit, now) = ((!timeout.is_zero()).then_some(timeout), Instant::now());
+        let deadline = limit.map(|limit| now + limit);
+        let begin = self.begin(&text, parameters, Deadline::after(now.into_std(), limit));
         let begun = tokio::select! {
             () = tell.closed() => return,
-            begun = self.within(deadline, self.begin(&text, parameters)) => begun,
+            begun = self.within(deadline, begin) => begun,
         };
         let Begun {
             mut rows,
@@ -317,19 +334,32 @@ impl Inner {
         deadline: Option<Instant>,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
+        let work = unharmed(work);
         let Some(deadline) = deadline else {
             return work.await;
         };
-        timeout_at(deadline, work).await.unwrap_or_else(|_| {
-            let text = format!(
-                "the statement did not end within {:?}; ask for less, or raise LONGBOW_SQL_TIMEOUT",
-                self.limits.timeout
-            );
-            Err(Refusal::new(Class::DeadlineExceeded, "timeout", &text))
-        })
+        match timeout_at(deadline, work).await {
+            // A leaf of the plan saw it first.
+            Err(_)
+            | Ok(Err(Refusal {
+                code: "timeout", ..
+            })) => {
+                let text = format!(
+                    "the statement did not end within {:?}; ask for less, or raise LONGBOW_SQL_TIMEOUT",
+                    self.limits.timeout
+                );
+                Err(Refusal::new(Class::DeadlineExceeded, "timeout", &text))
+            }
+            Ok(done) => done,
+        }
     }
 
-    async fn begin(&self, text: &str, parameters: Option<RecordBatch>) -> Result<Begun> {
+    async fn begin(
+        &self,
+        text: &str,
+        parameters: Option<RecordBatch>,
+        deadline: Deadline,
+    ) -> Result<Begun> {
         let rows = match &parameters {
             None => 1,
             Some(parameters) => parameters.num_rows(),
@@ -340,7 +370,7 @@ impl Inner {
                 None => Vec::new(),
                 Some(parameters) => parameters::values(parameters, row)?,
             };
-            let Planned { state, plan } = self.plan(text, &values).await?;
+            let Planned { state, plan } = self.plan(text, &values, deadline).await?;
             if let LogicalPlan::Dml(statement) = &plan {
                 count += write::write(&state, statement)
                     .await

@@ -6,9 +6,9 @@ use datafusion::common::Result;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder, TaskContext};
 use datafusion::prelude::SessionConfig;
-use longbow_engine::Engine;
+use longbow_engine::{Deadline, Engine};
 
 use super::distance;
 use super::limits::Limits;
@@ -51,9 +51,22 @@ pub(super) fn base(limits: &Limits) -> Result<SessionState> {
     Ok(state)
 }
 
+/// Until when the statement may take that a leaf of a plan belongs to.
+pub(super) fn deadline(context: &TaskContext) -> Deadline {
+    let deadline = context.session_config().get_extension::<Deadline>();
+    deadline.map_or(Deadline::default(), |deadline| *deadline)
+}
+
 /// A copy for one statement, which sees the engine as of a moment of its own.
-pub(super) fn for_statement(base: &SessionState, engine: &Engine, moment: &Moment) -> SessionState {
+pub(super) fn for_statement(
+    base: &SessionState,
+    engine: &Engine,
+    moment: &Moment,
+    deadline: Deadline,
+) -> SessionState {
     let mut state = base.clone();
+    // The leaves of its plans look at it while they are at work; DataFusion waits for them.
+    state.config_mut().set_extension(Arc::new(deadline));
     state.register_catalog_list(Arc::new(moment.clone()));
     for function in &FUNCTIONS {
         let search = SearchFunction {

@@ -120,27 +120,30 @@ fn levels_of_sql() -> Vec<Case> {
             "cases",
             nested("CASE WHEN ", "good", " THEN true END", LEVELS),
         ),
+    ];
+    // What a parser would read twice a level, so that few levels are refused.
+    let doubling = [
         ("open casts", "CAST(".repeat(45)),
         ("open positions", "position(".repeat(45)),
         ("open negations", "NOT (".repeat(45)),
         ("named arguments", "f(a := ".repeat(45)),
     ];
-    let deep = Some(("predicate_too_large", "at most"));
     let sql = Some(("sql_too_deep", "; write it"));
-    let each = |(what, predicate): (&'static str, String)| {
+    let both_ways = |(what, predicate): (&'static str, String), part: &'static str| {
         let statement = format!("SELECT * FROM docs WHERE {predicate}");
+        let deep = Some(("predicate_too_large", part));
         [
             (what, Way::Where, predicate, deep),
             (what, Way::Statement, statement, sql),
         ]
     };
+    let predicates = predicates.into_iter();
+    let predicates = predicates.flat_map(|case| both_ways(case, "at most"));
+    let doubling = doubling.into_iter();
+    let doubling = doubling.flat_map(|case| both_ways(case, "the limit is"));
     let queries = nested("SELECT * FROM (", "SELECT 1", ")", LEVELS);
     let queries = [("queries in queries", Way::Statement, queries, sql)];
-    predicates
-        .into_iter()
-        .flat_map(each)
-        .chain(queries)
-        .collect()
+    predicates.chain(doubling).chain(queries).collect()
 }
 
 /// Ten megabytes of everything.
@@ -283,6 +286,13 @@ const OTHERS: &[(&str, Way, &str, &str, &str)] = &[
         "size limit",
     ),
     (
+        "a long pattern of each row",
+        Way::Where,
+        "word !~* repeat(lpad(word, id, word), id)",
+        "predicate_failed",
+        "may have 4000",
+    ),
+    (
         "a division by zero in a predicate",
         Way::Where,
         "id / (id - 5) = 1",
@@ -340,6 +350,22 @@ const OTHERS: &[(&str, Way, &str, &str, &str)] = &[
     ),
 ];
 
+/// Many calls, each of which may make what it makes.
+fn sums() -> Vec<Case> {
+    let calls = |times: usize, between| vec![format!("repeat(word, {times})"); 200].join(between);
+    let sums = |times| {
+        [
+            format!("length({}) > 5", calls(times, " || ")),
+            format!("length(concat({})) > 5", calls(times, ", ")),
+            format!("cardinality(make_array({})) = 200", calls(times, ", ")),
+        ]
+    };
+    let too_much = Some(("predicate_failed", "may make"));
+    let small = sums(20).map(|sum| ("a sum", Way::Where, sum, None));
+    let large = sums(20_000).map(|sum| ("a large sum", Way::Where, sum, too_much));
+    small.into_iter().chain(large).collect()
+}
+
 fn others() -> Vec<Case> {
     let case = |(what, way, request, code, word): &(&'static str, Way, &str, &'static str, _)| {
         (*what, *way, (*request).to_owned(), Some((*code, *word)))
@@ -350,8 +376,15 @@ fn others() -> Vec<Case> {
 /// Makes all of these requests, and says all that is not as it must be.
 pub fn check(world: &World) -> Vec<String> {
     let mut complaints = Vec::new();
-    for (what, way, request, expected) in
-        [lists(), levels(), levels_of_sql(), texts(), others()].concat()
+    for (what, way, request, expected) in [
+        lists(),
+        levels(),
+        levels_of_sql(),
+        texts(),
+        sums(),
+        others(),
+    ]
+    .concat()
     {
         let before = world.engine.log_indices().0;
         let begin = Begin::now();
