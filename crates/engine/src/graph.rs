@@ -4,7 +4,7 @@ use std::io::Write;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Entries, Filtered, Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query,
+    Entries, Filtered, Hnsw, HnswParams, IsOver, Neighbor, QuantizedGraph, QuantizedParams, Query,
     RowBytes, SearchStats, VectorSource, Visit,
 };
 
@@ -17,6 +17,28 @@ use crate::view::View;
 
 /// Vectors from which the origin of the codes is taken.
 const SAMPLE: u64 = 1_000;
+
+/// Which rows a search of a graph is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Whether a row may be found.
+    pub visible: &'a (dyn Fn(u64) -> bool + Sync),
+    /// What is known of the rows that pass a filter, if one decides what is visible.
+    pub entries: Option<Entries<'a>>,
+    /// Whether walks behind a filter, and any of vectors, are to end with what they have.
+    pub is_over: Option<IsOver<'a>>,
+}
+
+impl<'a> Wanted<'a> {
+    /// Those for which this holds, where no filter decides.
+    pub fn visible(visible: &'a (dyn Fn(u64) -> bool + Sync)) -> Self {
+        Wanted {
+            visible,
+            entries: None,
+            is_over: None,
+        }
+    }
+}
 
 /// How graphs are built.
 #[derive(Debug, Clone, Copy)]
@@ -153,9 +175,8 @@ impl Graph {
         Ok(())
     }
 
-    /// For each query the `k` rows nearest to it for which `visible` holds, as far as a search of breadth `ef` finds
-    /// them, by their exact distances. All visible rows are alive in the view. `stats` are those of each query. Of a filter
-    /// that decides what is visible, `entries` says what is known.
+    /// For each query the `k` rows nearest to it that are wanted, as far as a search of breadth `ef` finds them, by their
+    /// exact distances. All wanted rows are alive in the view. `stats` are those of each query.
     ///
     /// # Errors
     /// If a batch cannot be read.
@@ -163,24 +184,27 @@ impl Graph {
         &self,
         queries: &[Query],
         (k, ef): (usize, usize),
-        (visible, entries): (&(dyn Fn(u64) -> bool + Sync), Option<Entries<'_>>),
+        wanted: Wanted<'_>,
         (view, column): (&View, &VectorColumn),
         stats: &mut [SearchStats],
     ) -> Result<Vec<Vec<Neighbor>>> {
         Ok(match self {
             Graph::Hnsw(graph) => {
-                let search = |(query, stats)| graph.search(query, k, ef, visible, stats);
+                let visible = (wanted.visible, wanted.is_over);
+                let search = |(query, stats)| graph.search_until(query, (k, ef), visible, stats);
                 queries.iter().zip(stats).map(search).collect()
             }
             // A search would choose an origin without having seen a vector.
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
-                let filtered = entries.map(|entries| Filtered {
+                let visible = wanted.visible;
+                let filtered = wanted.entries.map(|entries| Filtered {
                     k,
                     ef,
                     passes: visible,
                     entries,
+                    is_over: wanted.is_over,
                 });
                 let found = match (filtered, queries, &mut *stats) {
                     (None, [query], [stats]) => {
@@ -348,7 +372,7 @@ mod tests {
                 let exact = top.into_sorted();
                 let query = [query];
                 let stats = &mut [stats];
-                let wanted: (&(dyn Fn(u64) -> bool + Sync), _) = (&visible, None);
+                let wanted = Wanted::visible(&visible);
                 let found = graph.search(&query, (10, 50), wanted, (&view, column), stats)?;
                 let [found] = &found[..] else {
                     panic!("one answer a query: {found:?}");
@@ -369,7 +393,7 @@ mod tests {
         let graph = Graph::new(column, &Options::new("").graphs)?;
         let query = [Query::new(column.space, &vector(1))?];
         let mut stats = [SearchStats::default()];
-        let all: (&(dyn Fn(u64) -> bool + Sync), _) = (&|_| true, None);
+        let all = Wanted::visible(&|_| true);
         let found = graph.search(&query, (1, 1), all, (&view, column), &mut stats)?;
         let mut saved = Vec::new();
         graph.save(&mut saved)?;

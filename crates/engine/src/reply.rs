@@ -24,9 +24,12 @@ use crate::gather::{Located, reply_field};
 use crate::id::Id;
 use crate::row_set::RowSet;
 use crate::schema::VectorColumn;
-use crate::search::{Rows, SearchRequest, Searcher};
+use crate::score_parts::{self, SCORE_PARTS};
+use crate::search::{Rows, Searcher};
+use crate::search_request::SearchRequest;
 use crate::slow;
 use crate::text::{TextQuery, TextReached};
+use crate::time_limits::TimeLimits;
 use crate::view::View;
 
 /// Metadata key of the schema of every reply: a [`QueryInfo`] as JSON.
@@ -77,6 +80,10 @@ pub struct QueryInfo {
     /// Why there are fewer rows than asked for, of the first query that came short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_because: Option<String>,
+    /// Why nearer rows than these may have been missed, if the search ended before it had looked everywhere: its budget
+    /// ran out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_because: Option<String>,
 }
 
 /// The reply to a search.
@@ -195,7 +202,7 @@ impl Engine {
             if self.options().recall_share > 0.0 && asked.is_plain() {
                 asked.main.offer(&dataset, &view, vectors, &answers);
             }
-            let mut info = summary(&answers, request.k);
+            let mut info = summary(&answers, request);
             plan.tell(&answers, &mut info);
             info.strategy = asked.strategy().unwrap_or(info.strategy);
             if let (Some(page), [answer]) = (request.shape.page, &answers[..]) {
@@ -212,7 +219,9 @@ impl Engine {
                 slow::report(&dataset.name, took, &info, why);
             }
             info.explain = why.filter(|_| request.explain);
-            let reply = table(&view, &answers, &fields, first_query, info, started)?;
+            let parts = request.score_parts.then(|| asked.part_names());
+            let beside = (first_query, parts);
+            let reply = table(&view, &answers, &fields, beside, info, started)?;
             if each(reply).is_break() {
                 break;
             }
@@ -249,7 +258,7 @@ impl Engine {
                 effort: plan.effort.clone(),
                 exact: plan.exact,
                 max_distance: request.max_distance,
-                deadline: request.timeout.map(|limit| (at.started + limit, limit)),
+                limits: TimeLimits::of(request, at.started),
             };
             (plan, searcher)
         };
@@ -287,6 +296,7 @@ impl Engine {
             words,
             by_words,
             filter_work,
+            score_parts: request.score_parts,
         };
         Ok((plan, asked))
     }
@@ -331,8 +341,9 @@ fn reply_columns(
     let vector = request.include_vectors.then_some(vector);
     for name in request.columns.iter().map(String::as_str).chain(vector) {
         let at = schema.column(&dataset.name, name)?;
-        if OWN_COLUMNS.contains(&name) {
-            let expected = "a column that is not named as one of the reply's own (query_index, score, distance)";
+        let is_own = name == SCORE_PARTS && request.score_parts;
+        if OWN_COLUMNS.contains(&name) || is_own {
+            let expected = "a column that is not named as one of the reply's own (query_index, score, distance, score_parts)";
             return Err(Error::BadValue {
                 field: "columns",
                 got: name.to_owned(),
@@ -346,11 +357,21 @@ fn reply_columns(
     Ok(fields)
 }
 
-fn summary(answers: &[Answered], k: usize) -> QueryInfo {
+fn summary(answers: &[Answered], request: &SearchRequest) -> QueryInfo {
     let found = || answers.iter().map(|answer| &answer.found);
+    let cut = found().filter(|one| one.is_partial).count();
+    let budget = request.budget.unwrap_or_default();
+    let partial_because = || {
+        let queries = answers.len();
+        format!(
+            "the budget of {} ms ran out before {cut} of {queries} queries had ended",
+            budget.as_millis()
+        )
+    };
     QueryInfo {
+        partial_because: (cut > 0).then(partial_because),
         returned: answers.iter().map(|answer| answer.hits.len()).sum(),
-        asked: k * answers.len(),
+        asked: request.k * answers.len(),
         strategy: found().next().map_or("none", |one| one.strategy.name()),
         rows_scanned: found().map(|one| one.rows_scanned).sum(),
         distance_computations: found().map(|one| one.stats.distance_computations).sum(),
@@ -364,7 +385,7 @@ fn table(
     view: &View,
     answers: &[Answered],
     columns: &[FieldRef],
-    first_query: Option<i32>,
+    (first_query, parts): (Option<i32>, Option<Vec<String>>),
     mut info: QueryInfo,
     started: Instant,
 ) -> Result<SearchReply> {
@@ -372,8 +393,8 @@ fn table(
     let located = Located::new(view, hits().map(|hit| hit.row));
     let scores: Vec<f32> = hits().map(|hit| hit.score).collect();
     let distances: Float32Array = hits().map(|hit| hit.distance).collect();
-    let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len() + 3);
-    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len() + 3);
+    let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len() + 4);
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len() + 4);
     if let Some(first) = first_query {
         let of = |(query, one): (i32, &Answered)| vec![query; one.hits.len()];
         fields.push(Arc::new(Field::new("query_index", DataType::Int32, false)));
@@ -395,6 +416,12 @@ fn table(
         is_nullable,
     )));
     arrays.push(Arc::new(distances));
+    if let Some(names) = parts {
+        let rows = answers.iter().flat_map(|answer| &answer.parts);
+        let (field, array) = score_parts::column(&names, rows)?;
+        fields.push(field);
+        arrays.push(array);
+    }
     for field in gathered {
         arrays.push(located.column(field)?);
         fields.push(Arc::clone(field));

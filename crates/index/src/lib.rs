@@ -85,5 +85,5 @@ pub use quantized::{Entries, Filtered, Progress, QuantizedGraph, QuantizedParams
 pub use space::{Query, Space};
 pub use stats::SearchStats;
 pub use top_k::{Neighbor, TopK};
-pub use vector_index::VectorIndex;
+pub use vector_index::{IsOver, VectorIndex};
 pub use visits::Visit;
