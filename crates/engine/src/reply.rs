@@ -22,6 +22,7 @@ use crate::examples;
 use crate::explain::{Explain, FilterWork, explain};
 use crate::gather::{Located, reply_field};
 use crate::id::Id;
+use crate::moment::Moment;
 use crate::row_set::RowSet;
 use crate::schema::VectorColumn;
 use crate::score_parts::{self, SCORE_PARTS};
@@ -146,12 +147,7 @@ impl Engine {
     /// # Errors
     /// If the dataset, a column or a filter is wrong, or the time limit passes.
     pub fn search(&self, dataset: &str, request: &SearchRequest) -> Result<SearchReply> {
-        let mut whole = None;
-        self.search_in_pieces(dataset, request, usize::MAX, |reply| {
-            whole = Some(reply);
-            ControlFlow::Break(())
-        })?;
-        whole.ok_or(Error::NoQueryVector)
+        self.search_at(&Moment::of(self.dataset(dataset)?), request)
     }
 
     /// Searches a dataset, and hands over a reply for every `most` queries as soon as it is there, in order, until told to
@@ -165,29 +161,39 @@ impl Engine {
         dataset: &str,
         request: &SearchRequest,
         most: usize,
+        each: impl FnMut(SearchReply) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let moment = Moment::of(self.dataset(dataset)?);
+        self.search_at_in_pieces(&moment, request, most, each)
+    }
+
+    /// As [`Engine::search_in_pieces`], of a moment.
+    pub(crate) fn search_at_in_pieces(
+        &self,
+        moment: &Moment,
+        request: &SearchRequest,
+        most: usize,
         mut each: impl FnMut(SearchReply) -> ControlFlow<()>,
     ) -> Result<()> {
-        let dataset = self.dataset(dataset)?;
+        let (dataset, view) = (&*moment.dataset, &moment.view);
         let mut started = Instant::now();
         request.check()?;
-        // Before the view, so that a row which an index left out as dead is dead in the view too.
-        let (reached, text) = (dataset.reached(), dataset.text_reached());
-        let view = dataset.view();
         let column = view
             .schema
             .vector(&dataset.name, request.column.as_deref())?;
-        let fields = reply_columns(&dataset, &view, request, &column.name)?;
+        let fields = reply_columns(dataset, view, request, &column.name)?;
         let at = At {
-            dataset: &dataset,
-            view: &view,
-            reached: &reached,
+            dataset,
+            view,
+            reached: &moment.reached,
             started,
         };
         let example = request.examples.as_ref();
-        let example = example.map(|examples| examples.resolve(&dataset, &view, column));
+        let example = example.map(|examples| examples.resolve(dataset, view, column));
         let (example, without) = example.transpose()?.unzip();
         let example = example.map(|vector| [vector]);
         let all: &[Vec<f32>] = example.as_ref().map_or(&request.vectors, |one| one);
+        let text = moment.text.clone();
         let (plan, mut asked) =
             self.asked(&at, request, column, without.unwrap_or_default(), text)?;
         // A wrong one is refused before the first is answered.
@@ -200,7 +206,7 @@ impl Engine {
         for vectors in pieces {
             let answers = asked.answer(vectors, &self.shared().helpers)?;
             if self.options().recall_share > 0.0 && asked.is_plain() {
-                asked.main.offer(&dataset, &view, vectors, &answers);
+                asked.main.offer(dataset, view, vectors, &answers);
             }
             let mut info = summary(&answers, request);
             plan.tell(&answers, &mut info);
@@ -221,7 +227,7 @@ impl Engine {
             info.explain = why.filter(|_| request.explain);
             let parts = request.score_parts.then(|| asked.part_names());
             let beside = (first_query, parts);
-            let reply = table(&view, &answers, &fields, beside, info, started)?;
+            let reply = table(view, &answers, &fields, beside, info, started)?;
             if each(reply).is_break() {
                 break;
             }

@@ -178,7 +178,8 @@ impl Inner {
     fn parse(&self, text: &str) -> Result<(SessionState, Statement)> {
         check(text, self.limits.length)?;
         let moment = Moment::new(&self.engine, &self.system);
-        let state = state::for_statement(&self.base, &self.engine, &moment);
+        let state = state::for_statement(&self.base, &self.engine, &moment)
+            .map_err(|error| refuse(&error))?;
         let dialect = state.config().options().sql_parser.dialect;
         let statement = state
             .sql_to_statement(text, &dialect)
