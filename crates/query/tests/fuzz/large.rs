@@ -120,27 +120,30 @@ fn levels_of_sql() -> Vec<Case> {
             "cases",
             nested("CASE WHEN ", "good", " THEN true END", LEVELS),
         ),
+    ];
+    // What a parser would read twice a level, so that few levels are refused.
+    let doubling = [
         ("open casts", "CAST(".repeat(45)),
         ("open positions", "position(".repeat(45)),
         ("open negations", "NOT (".repeat(45)),
         ("named arguments", "f(a := ".repeat(45)),
     ];
-    let deep = Some(("predicate_too_large", "at most"));
     let sql = Some(("sql_too_deep", "; write it"));
-    let each = |(what, predicate): (&'static str, String)| {
+    let both_ways = |(what, predicate): (&'static str, String), part: &'static str| {
         let statement = format!("SELECT * FROM docs WHERE {predicate}");
+        let deep = Some(("predicate_too_large", part));
         [
             (what, Way::Where, predicate, deep),
             (what, Way::Statement, statement, sql),
         ]
     };
+    let predicates = predicates.into_iter();
+    let predicates = predicates.flat_map(|case| both_ways(case, "at most"));
+    let doubling = doubling.into_iter();
+    let doubling = doubling.flat_map(|case| both_ways(case, "the limit is"));
     let queries = nested("SELECT * FROM (", "SELECT 1", ")", LEVELS);
     let queries = [("queries in queries", Way::Statement, queries, sql)];
-    predicates
-        .into_iter()
-        .flat_map(each)
-        .chain(queries)
-        .collect()
+    predicates.chain(doubling).chain(queries).collect()
 }
 
 /// Ten megabytes of everything.
