@@ -211,6 +211,16 @@ def test_the_gateway_does_what_flight_does(curl, remote, dataset) -> None:
     same = remote.search(dataset, [1.0, 0.0], k=2, where="array_has(tags, 'b')")
     assert [row["id"] for row in found["rows"]] == ids(same) == [29, 26]
     assert found["query"]["returned"] == 2
+    hybrid = {"dataset": dataset, "vector": [1.0, 0.0], "text_query": "fox", "k": 1}
+    status, told = curl.json("/search", {**hybrid, "score_parts": True})
+    parts = told["rows"][0]["score_parts"]
+    assert sum(part["contribution"] for part in parts.values()) == pytest.approx(
+        told["rows"][0]["score"], rel=1e-5
+    )
+    assert parts["vector"]["rank"] >= 1 and parts["text"]["rank"] >= 1
+    status, told = curl.json("/search", {**hybrid, "budget_ms": 0})
+    assert (status, told["rows"]) == (200, [])
+    assert told["query"]["partial_because"].startswith("the budget of 0 ms ran out")
     arrow = "application/vnd.apache.arrow.stream"
     status, stream = curl("/search", search, Accept=arrow)
     assert pa.ipc.open_stream(stream).read_all()["id"].equals(same["id"])
