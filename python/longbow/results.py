@@ -132,7 +132,13 @@ def explain(table: Any) -> str:
     """
     info = query_info(table)
     lines = {"returned": f"{info.returned} of {info.asked}"}
-    for name in ("partial_because", "short_because", "strategy", "rows_scanned", "distance_computations"):
+    for name in (
+        "partial_because",
+        "short_because",
+        "strategy",
+        "rows_scanned",
+        "distance_computations",
+    ):
         if getattr(info, name) is not None:
             lines[name] = str(getattr(info, name))
     if info.elapsed_us is not None:
