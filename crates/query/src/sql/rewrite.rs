@@ -116,8 +116,10 @@ impl VisitorMut for Numbers {
             Ok(placed) => *arguments = placed,
             Err(refusal) => return Flow::Break(refusal),
         }
-        let vector = arguments.get_mut(function.place_of_vector());
-        if vector.is_some_and(is_of_a_row) {
+        if let Some(vector) = arguments.get_mut(function.place_of_vector())
+            && is_of_a_row(vector)
+        {
+            vector.visit(&mut Calls)?;
             make_lateral(table);
         }
         Flow::Continue(())
@@ -268,6 +270,21 @@ fn is_of_a_row(argument: &mut FunctionArg) -> bool {
         }
     }
     argument.visit(&mut Names).is_break()
+}
+
+/// Makes arrays calls: of columns before a function, DataFusion knows those in arguments of calls, and not those in arrays.
+struct Calls;
+
+impl VisitorMut for Calls {
+    type Break = Refusal;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        let Expr::Array(array) = expr else {
+            return Flow::Continue(());
+        };
+        let elements: Vec<String> = array.elem.iter().map(Expr::to_string).collect();
+        written(&format!("make_array({})", elements.join(", ")), expr)
+    }
 }
 
 /// Says LATERAL where it was left out, as it may be before a function.
