@@ -4,7 +4,7 @@ use std::io::Write;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Entries, Filtered, Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query,
+    Entries, Filtered, Hnsw, HnswParams, IsOver, Neighbor, QuantizedGraph, QuantizedParams, Query,
     RowBytes, SearchStats, SpFresh, SpFreshParams, VectorSource, Visit,
 };
 
@@ -22,6 +22,28 @@ const SAMPLE: u64 = 1_000;
 /// Units of effort, which are candidates of a walk, for each posting that is read: at the same effort the recall of both
 /// kinds of index is much alike.
 const EFFORT_A_POSTING: usize = 4;
+
+/// Which rows a search of a graph is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Whether a row may be found.
+    pub visible: &'a (dyn Fn(u64) -> bool + Sync),
+    /// What is known of the rows that pass a filter, if one decides what is visible.
+    pub entries: Option<Entries<'a>>,
+    /// Whether walks behind a filter, and any of vectors, are to end with what they have.
+    pub is_over: Option<IsOver<'a>>,
+}
+
+impl<'a> Wanted<'a> {
+    /// Those for which this holds, where no filter decides.
+    pub fn visible(visible: &'a (dyn Fn(u64) -> bool + Sync)) -> Self {
+        Wanted {
+            visible,
+            entries: None,
+            is_over: None,
+        }
+    }
+}
 
 /// How graphs are built.
 #[derive(Debug, Clone)]
@@ -233,9 +255,8 @@ impl Graph {
         Ok(())
     }
 
-    /// For each query the `k` rows nearest to it for which `visible` holds, as far as a search of breadth `ef` finds
-    /// them, by their exact distances. All visible rows are alive in the view. `stats` are those of each query. Of a filter
-    /// that decides what is visible, `entries` says what is known.
+    /// For each query the `k` rows nearest to it that are wanted, as far as a search of breadth `ef` finds them, by their
+    /// exact distances. All wanted rows are alive in the view. `stats` are those of each query.
     ///
     /// # Errors
     /// If a batch cannot be read.
@@ -243,19 +264,21 @@ impl Graph {
         &self,
         queries: &[Query],
         (k, ef): (usize, usize),
-        (visible, entries): (&(dyn Fn(u64) -> bool + Sync), Option<Entries<'_>>),
+        wanted: Wanted<'_>,
         (view, column): (&View, &VectorColumn),
         stats: &mut [SearchStats],
     ) -> Result<Vec<Vec<Neighbor>>> {
         Ok(match self {
             Graph::Hnsw(graph) => {
-                let search = |(query, stats)| graph.search(query, k, ef, visible, stats);
+                let visible = (wanted.visible, wanted.is_over);
+                let search = |(query, stats)| graph.search_until(query, (k, ef), visible, stats);
                 queries.iter().zip(stats).map(search).collect()
             }
             Graph::SpFresh { index, .. } => {
                 let originals = Originals::new(view, column);
                 let at = (k, ef.div_ceil(EFFORT_A_POSTING));
-                let search = |(query, stats)| index.search(query, at, visible, &originals, stats);
+                let search =
+                    |(query, stats)| index.search(query, at, wanted.visible, &originals, stats);
                 let found = queries.iter().zip(stats).map(search).collect();
                 originals.check()?;
                 found
@@ -264,11 +287,13 @@ impl Graph {
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
-                let filtered = entries.map(|entries| Filtered {
+                let visible = wanted.visible;
+                let filtered = wanted.entries.map(|entries| Filtered {
                     k,
                     ef,
                     passes: visible,
                     entries,
+                    is_over: wanted.is_over,
                 });
                 let found = match (filtered, queries, &mut *stats) {
                     (None, [query], [stats]) => {
@@ -444,7 +469,7 @@ mod tests {
                 let exact = top.into_sorted();
                 let query = [query];
                 let stats = &mut [stats];
-                let wanted: (&(dyn Fn(u64) -> bool + Sync), _) = (&visible, None);
+                let wanted = Wanted::visible(&visible);
                 let found = graph.search(&query, (10, 50), wanted, (&view, column), stats)?;
                 let [found] = &found[..] else {
                     panic!("one answer a query: {found:?}");
@@ -465,7 +490,7 @@ mod tests {
         let graph = Graph::new(column, &Options::new("").graphs)?;
         let query = [Query::new(column.space, &vector(1))?];
         let mut stats = [SearchStats::default()];
-        let all: (&(dyn Fn(u64) -> bool + Sync), _) = (&|_| true, None);
+        let all = Wanted::visible(&|_| true);
         let found = graph.search(&query, (1, 1), all, (&view, column), &mut stats)?;
         let mut saved = Vec::new();
         graph.save(&mut saved)?;

@@ -89,5 +89,5 @@ pub use space::{Query, Space};
 pub use spfresh::{BlockFile, SpFresh, SpFreshParams, Swept};
 pub use stats::SearchStats;
 pub use top_k::{Neighbor, TopK};
-pub use vector_index::VectorIndex;
+pub use vector_index::{IsOver, VectorIndex};
 pub use visits::Visit;

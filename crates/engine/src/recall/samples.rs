@@ -122,6 +122,7 @@ mod tests {
                 score: 0.0,
                 distance: None,
             }],
+            parts: Vec::new(),
         };
         (vectors, (0..count).map(answer).collect())
     }
