@@ -112,6 +112,7 @@ fn check_window(engine: &Engine, name: &str, shape: &Shape, model: &Model, rando
         limit: Some(limit),
         offset,
         filter: tests.map(|test| test.condition(shape).shared()),
+        ..ScanRequest::default()
     };
     let passing = model
         .rows()

@@ -124,9 +124,7 @@ impl Evaluation {
             .columns()
             .iter()
             .filter(|column| is_long(column.data_type()));
-        columns
-            .map(|column| weight::of(column))
-            .fold(constants, u64::saturating_add)
+        columns.map(weight::of).fold(constants, u64::saturating_add)
     }
 
     fn evaluate(&self, rows: &RecordBatch) -> Result<BooleanArray> {
@@ -286,8 +284,8 @@ mod tests {
     #[test]
     fn too_much_of_a_single_row_is_refused() {
         let rows = rows(10, None);
-        let joined = vec!["repeat(word, 10000)"; 12].join(" || ");
-        let parts = vec!["repeat(word, 10000)"; 25].join(", ");
+        let joined = ["repeat(word, 10000)"; 12].join(" || ");
+        let parts = ["repeat(word, 10000)"; 25].join(", ");
         for predicate in [
             "length(repeat(word, 300000)) > 1",
             "length(repeat(repeat(word, 1000), 300)) > 1",

@@ -2,6 +2,7 @@
 //! length of patterns that differ from row to row, each of which is compiled.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -86,7 +87,7 @@ enum What {
     Pattern,
 }
 
-#[derive(Debug, Eq, Hash)]
+#[derive(Debug, Eq)]
 struct Watched {
     part: Arc<dyn PhysicalExpr>,
     what: What,
@@ -135,6 +136,13 @@ impl Watched {
 impl PartialEq for Watched {
     fn eq(&self, other: &Self) -> bool {
         self.part.as_ref() == other.part.as_ref() && self.what == other.what
+    }
+}
+
+impl Hash for Watched {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.part.hash(state);
+        self.what.hash(state);
     }
 }
 

@@ -464,3 +464,6 @@ fn verify(plan: &LogicalPlan) -> Result<()> {
         .map(|_| ())
         .map_err(|error: DataFusionError| refuse(&error))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+use datafusion::logical_expr::{Volatility, create_udf};
+use longbow_disk::MemoryDisk;
+use longbow_engine::Options;
+
+use super::*;
+
+/// Counts the rows of an answer.
+fn rows(session: &Session, text: &str) -> Result<usize> {
+    let mut answer = session.run_blocking(text, None)?;
+    let mut rows = 0;
+    while let Some(batch) = answer.batches.blocking_recv() {
+        rows += batch?.num_rows();
+    }
+    Ok(rows)
+}
+
+#[test]
+fn a_statement_that_panics_is_refused_and_others_go_on() {
+    let engine = Engine::open(Arc::new(MemoryDisk::new()), Options::new("/data"));
+    let engine = engine.expect("an engine");
+    let mut session = Session::new(&engine, Limits::default(), Vec::new()).expect("a session");
+    let fails = create_udf(
+        "fails",
+        vec![DataType::Int64],
+        DataType::Int64,
+        Volatility::Volatile,
+        Arc::new(|_| panic!("on purpose")),
+    );
+    let inner = Arc::get_mut(&mut session.inner).expect("nothing runs");
+    inner
+        .base
+        .register_udf(Arc::new(fails))
+        .expect("registered");
+    for text in [
+        // In the rows, and in threads of DataFusion's.
+        "SELECT fails(value) FROM generate_series(1, 3)",
+        "SELECT fails(value), count(*) FROM generate_series(1, 3) GROUP BY 1 ORDER BY 2",
+    ] {
+        let refused = rows(&session, text).expect_err("a panic");
+        assert_eq!(refused.code, "sql_internal", "{refused}");
+        assert_eq!(refused.class, Class::Internal);
+        assert_eq!(rows(&session, "SELECT * FROM generate_series(1, 3)"), Ok(3));
+    }
+}
