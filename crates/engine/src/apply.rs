@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::dataset::Dataset;
 use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
-use crate::graph::GraphOptions;
+use crate::graph_options::GraphOptions;
 use crate::schema::DatasetSchema;
 use crate::text_index::TextIndex;
 

@@ -11,7 +11,8 @@ use longbow_storage::IndexRef;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::Result;
-use crate::graph::{Graph, GraphOptions};
+use crate::graph::Graph;
+use crate::graph_options::GraphOptions;
 use crate::recall::Recall;
 use crate::schema::VectorColumn;
 use crate::sweep::Sweep;

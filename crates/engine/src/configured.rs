@@ -4,7 +4,7 @@ use longbow_index::{HnswParams, QuantizedParams};
 use longbow_log::{SyncMethod, SyncMode};
 use longbow_types::{Config, IndexChoice, QuantizationChoice, WalSyncMethod};
 
-use crate::graph::GraphOptions;
+use crate::graph_options::GraphOptions;
 use crate::index_kind::IndexKind;
 use crate::options::Options;
 use crate::quantization::Quantization;

@@ -14,7 +14,7 @@ use crate::column_index::{ColumnIndex, Reached};
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
 use crate::filter_cache::FilterCache;
-use crate::graph::GraphOptions;
+use crate::graph_options::GraphOptions;
 use crate::id::Id;
 use crate::schema::{DatasetSchema, VectorColumn};
 use crate::tail::{Tail, TailBatch};

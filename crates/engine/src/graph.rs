@@ -4,12 +4,12 @@ use std::io::Write;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Entries, Filtered, Hnsw, HnswParams, IsOver, Neighbor, QuantizedGraph, QuantizedParams, Query,
-    RowBytes, SearchStats, SpFresh, SpFreshParams, VectorSource, Visit,
+    Entries, Filtered, Hnsw, IsOver, Neighbor, QuantizedGraph, Query, RowBytes, SearchStats,
+    SpFresh, VectorSource, Visit,
 };
 
-use crate::block_files::BlockFiles;
 use crate::error::{Error, Result};
+use crate::graph_options::GraphOptions;
 use crate::index_kind::IndexKind;
 use crate::originals::Originals;
 use crate::quantization::Quantization;
@@ -41,42 +41,6 @@ impl<'a> Wanted<'a> {
             visible,
             entries: None,
             is_over: None,
-        }
-    }
-}
-
-/// How graphs are built.
-#[derive(Debug, Clone)]
-pub struct GraphOptions {
-    /// What a column gets whose field says nothing, if it can be.
-    pub kind: IndexKind,
-    /// What a column gets whose field says nothing, if it can be; if none, what suits the column.
-    pub quantization: Option<Quantization>,
-    /// Parameters of graphs with vectors.
-    pub hnsw: HnswParams,
-    /// Parameters of graphs with codes.
-    pub rabitq: QuantizedParams,
-    /// Parameters of indexes in files.
-    pub spfresh: SpFreshParams,
-    /// Where these files are.
-    pub blocks: BlockFiles,
-}
-
-impl GraphOptions {
-    /// The same for one dataset.
-    pub(crate) fn of_dataset(&self, number: u64) -> Self {
-        GraphOptions {
-            blocks: self.blocks.of_dataset(number),
-            ..self.clone()
-        }
-    }
-
-    /// Parameters of a graph with codes of this kind.
-    #[must_use]
-    pub fn codes(&self, kind: Quantization) -> QuantizedParams {
-        QuantizedParams {
-            edge_codes: kind == Quantization::Rabitq,
-            ..self.rabitq
         }
     }
 }

@@ -10,7 +10,8 @@ use longbow_storage::IndexRef;
 
 use crate::column_index::ColumnIndex;
 use crate::error::Result;
-use crate::graph::{Graph, GraphOptions};
+use crate::graph::Graph;
+use crate::graph_options::GraphOptions;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
 use crate::text_file;

@@ -7,7 +7,7 @@ use longbow_index::{HnswParams, QuantizedParams, SpFreshParams};
 use longbow_log::{SyncMethod, SyncMode};
 
 use crate::block_files::BlockFiles;
-use crate::graph::GraphOptions;
+use crate::graph_options::GraphOptions;
 use crate::index_kind::IndexKind;
 
 /// Options of [`crate::Engine::open`]; see the configuration page for the meaning of each.

@@ -10,7 +10,7 @@ use crate::apply::apply;
 use crate::catalog::Catalog;
 use crate::entry::{Op, Parts, Small};
 use crate::error::{Class, Error, Result};
-use crate::graph::GraphOptions;
+use crate::graph_options::GraphOptions;
 use crate::queue::{Queue, Queued};
 
 /// The most threads that apply.

@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod from_value;
 pub mod host;
 mod index_choice;
 mod inputs;

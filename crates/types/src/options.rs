@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use crate::from_value::FromValue;
 use crate::host::Host;
 use crate::index_choice::IndexChoice;
 use crate::inputs::{Inputs, PREFIX};
 use crate::quantization_choice::QuantizationChoice;
 use crate::resolve::{Setting, resolve};
-use crate::value::{FromValue, Kind, LogFormat, Unsynced, Value, WalSyncMethod};
+use crate::value::{Kind, LogFormat, Unsynced, Value, WalSyncMethod};
 
 /// Whether the feature that an option steers is in this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
