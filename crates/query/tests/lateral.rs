@@ -110,11 +110,7 @@ fn only_the_columns_that_are_asked_for_are_fetched() {
     let from = "FROM docs q, LATERAL vector_search('docs', q.vector, 3) n";
     for (columns, found, read) in [
         ("n.id", "columns=[id]", "columns=[vector]"),
-        (
-            "q.id, upper(n.title)",
-            "columns=[title]",
-            "columns=[id, vector]",
-        ),
+        ("q.id, n.title", "columns=[title]", "columns=[id, vector]"),
         ("count(*)", "columns=[]", "columns=[vector]"),
         (
             "n.vector, n.score",
@@ -131,16 +127,10 @@ fn only_the_columns_that_are_asked_for_are_fetched() {
         );
     }
     // What is asked of the row before is asked before it is searched for.
-    let plan = told(
-        &session,
-        &format!("EXPLAIN SELECT n.id {from} WHERE q.title = 'book 7'"),
-    );
-    assert!(plan.contains("title"), "{plan}");
-    let few = told(
-        &session,
-        &format!("EXPLAIN ANALYZE SELECT n.id {from} WHERE q.title = 'book 7'"),
-    );
-    assert!(few.contains("searches=1,"), "{few}");
+    let named = "FROM (SELECT vector AS v, title AS name FROM docs) q, LATERAL vector_search('docs', q.v, 3) n";
+    let few = format!("EXPLAIN ANALYZE SELECT n.id {named} WHERE q.name = 'book 7'");
+    let few = told(&session, &few);
+    assert!(few.contains("searches=1]"), "{few}");
 }
 
 #[test]
