@@ -33,7 +33,7 @@ import machine
 DATABASES = (
     "longbow-exact",
     "longbow-spfresh:32",
-    "longbow-spfresh:256",
+    "longbow-spfresh:512",
     "longbow-graph:400",
     "longbow-exact+durable",
     "lancedb-plain",

@@ -60,7 +60,9 @@ def test_rows_are_found_whatever_becomes_of_them(tmp_path: Path) -> None:
         left = np.arange(2500, 5000)
         assert recall(lambda q: database.search_numpy("rows", q, K)[0], changed[2500:], left) > 0.97
     assert folder_files(path) == {"graph.spfresh", "blocks.spfresh"}
-    done = subprocess.run([binary(), "verify", path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [binary(), "verify", "--data-path", path], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     with longbow.open(path) as database:
         assert database.ready("rows").rows == 2500
@@ -76,7 +78,9 @@ def test_a_damaged_block_is_found_and_the_index_built_anew(tmp_path: Path) -> No
     damaged = bytearray(blocks.read_bytes())
     damaged[1000] ^= 1
     blocks.write_bytes(damaged)
-    done = subprocess.run([binary(), "verify", path], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [binary(), "verify", "--data-path", path], capture_output=True, text=True, check=False
+    )
     assert done.returncode != 0
     assert blocks.name in done.stdout + done.stderr
     with longbow.open(path) as database:
