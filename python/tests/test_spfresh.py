@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,47 @@ def test_a_damaged_block_is_found_and_the_index_built_anew(tmp_path: Path) -> No
         ids = np.arange(5000)
         assert recall(lambda q: database.search_numpy("rows", q, K)[0], ROWS, ids) > 0.97
         assert index_of(database, "rows")["rows"] == 5000
+
+
+ADDED = """
+import os, sys, numpy as np, pyarrow as pa, longbow
+rows = np.load(sys.argv[2])
+database = longbow.open(sys.argv[1])
+def column(rows):
+    return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), rows.shape[1])
+arrays = [pa.array(np.arange(5000, 10000)), column(rows + 100), column(rows)]
+said = {"longbow.index": "spfresh"}
+names = ["id", "vector", "other"]
+fields = [pa.field(name, array.type, metadata=said) for name, array in zip(names, arrays)]
+fields[0] = fields[0].remove_metadata()
+database.insert("rows", pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
+database.wait_until_indexed("rows")
+os._exit(0)
+"""
+
+
+def test_a_column_that_came_before_a_crash_gets_a_file_of_its_own(tmp_path: Path) -> None:
+    path, array = tmp_path / "data", tmp_path / "rows.npy"
+    np.save(array, ROWS)
+    with longbow.open(path) as database:
+        database.insert("rows", ROWS, index="spfresh")
+        database.wait_until_indexed("rows")
+    # Ends without a checkpoint, so that the next start finds the new column in the log.
+    subprocess.run([sys.executable, "-c", ADDED, path, array], check=True)
+    with longbow.open(path) as database:
+        database.wait_until_indexed("rows")
+        for column, first in [("vector", 0), ("other", 5000)]:
+            found = recall(
+                lambda q, column=column: database.search_numpy("rows", q, K, column=column)[0],
+                ROWS,
+                np.arange(first, first + 5000),
+            )
+            assert found > 0.97, column
+    assert len(list(path.rglob("blocks-*.spfresh"))) == 2
+    done = subprocess.run(
+        [binary(), "verify", "--data-path", path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_node_may_have_all_columns_in_postings(tmp_path: Path) -> None:

@@ -50,13 +50,10 @@ impl BlockFiles {
         self.next.fetch_max(next, Ordering::Relaxed);
     }
 
-    /// A file that is made when something is first written.
+    /// A file that is made, and named, when something is first written.
     pub(crate) fn create(&self) -> Blocks {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
         Blocks {
-            disk: Arc::clone(&self.disk),
-            dir: self.dir.clone(),
-            name: format!("blocks-{number:08}.spfresh"),
+            files: self.clone(),
             opened: Arc::default(),
         }
     }
@@ -66,50 +63,53 @@ impl BlockFiles {
     /// # Errors
     /// If it cannot be opened.
     pub(crate) fn open(&self, name: &str) -> longbow_disk::Result<Blocks> {
-        let opened = Opened::new(self.disk.open(&self.dir.join(name))?);
+        let opened = Opened::new(name.to_owned(), self.disk.open(&self.dir.join(name))?);
         Ok(Blocks {
-            disk: Arc::clone(&self.disk),
-            dir: self.dir.clone(),
-            name: name.to_owned(),
+            files: self.clone(),
             opened: Arc::new(OnceLock::from(opened)),
         })
     }
 }
 
-/// A file of blocks.
+/// A file of blocks; clones are the same file.
 #[derive(Debug, Clone)]
-pub(crate) struct Blocks {
-    disk: Arc<dyn Disk>,
-    dir: PathBuf,
-    pub name: String,
+pub struct Blocks {
+    files: BlockFiles,
     opened: Arc<OnceLock<Opened>>,
 }
 
 #[derive(Debug)]
 struct Opened {
+    name: String,
     file: Box<dyn File>,
     map: Option<Bytes>,
 }
 
 impl Opened {
-    fn new(file: Box<dyn File>) -> Self {
+    fn new(name: String, file: Box<dyn File>) -> Self {
         let map = file.map_ahead(LONGEST);
-        Opened { file, map }
+        Opened { name, file, map }
     }
 }
 
 impl Blocks {
+    /// Its name in the folder, if something was written.
+    pub fn name(&self) -> Option<&str> {
+        self.opened.get().map(|opened| opened.name.as_str())
+    }
+
     fn opened(&self) -> io::Result<&Opened> {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }
+        let BlockFiles { disk, dir, next } = &self.files;
+        // Only now: while a folder is read, nobody knows yet which numbers are taken.
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("blocks-{number:08}.spfresh");
+        disk.create_dir_all(dir).map_err(io::Error::other)?;
+        let file = disk.create(&dir.join(&name)).map_err(io::Error::other)?;
         // The index has one writer at a time.
-        self.disk
-            .create_dir_all(&self.dir)
-            .map_err(io::Error::other)?;
-        let file = self.disk.create(&self.dir.join(&self.name));
-        let opened = Opened::new(file.map_err(io::Error::other)?);
-        Ok(self.opened.get_or_init(|| opened))
+        Ok(self.opened.get_or_init(|| Opened::new(name, file)))
     }
 }
 
@@ -148,7 +148,8 @@ impl BlockFile for Blocks {
             return Ok(());
         };
         opened.file.sync_data().map_err(io::Error::other)?;
-        self.disk.sync_dir(&self.dir).map_err(io::Error::other)
+        let BlockFiles { disk, dir, .. } = &self.files;
+        disk.sync_dir(dir).map_err(io::Error::other)
     }
 }
 

@@ -8,6 +8,7 @@ use longbow_index::{
     SpFresh, VectorSource, Visit,
 };
 
+use crate::block_files::Blocks;
 use crate::error::{Error, Result};
 use crate::graph_options::GraphOptions;
 use crate::index_kind::IndexKind;
@@ -56,8 +57,8 @@ pub enum Graph {
     SpFresh {
         /// The index.
         index: SpFresh,
-        /// Name of the file.
-        blocks: String,
+        /// Its file.
+        blocks: Blocks,
     },
 }
 
@@ -68,9 +69,9 @@ impl Graph {
     /// If the parameters are out of their ranges.
     pub(crate) fn new(column: &VectorColumn, options: &GraphOptions) -> Result<Self> {
         if IndexKind::of(column, options.kind) == IndexKind::SpFresh {
-            let file = options.blocks.create();
-            let blocks = file.name.clone();
-            let index = SpFresh::new(column.space, options.spfresh, Box::new(file))?;
+            let blocks = options.blocks.create();
+            let file = Box::new(blocks.clone());
+            let index = SpFresh::new(column.space, options.spfresh, file)?;
             return Ok(Graph::SpFresh { index, blocks });
         }
         Ok(match Quantization::of(column, options.quantization) {
@@ -93,24 +94,25 @@ impl Graph {
         vectors: &dyn VectorSource,
     ) -> Result<Self> {
         let space = column.space;
-        match (IndexKind::of(column, options.kind), blocks) {
-            (IndexKind::SpFresh, Some(blocks)) => {
-                let file = Box::new(options.blocks.open(blocks)?);
-                let index = SpFresh::load(space, options.spfresh, bytes, file)?;
-                let blocks = blocks.to_owned();
-                return Ok(Graph::SpFresh { index, blocks });
-            }
-            (IndexKind::Hnsw, None) => {}
-            (expected, _) => {
-                let other = |kind| match kind {
-                    IndexKind::Hnsw => IndexKind::SpFresh,
-                    IndexKind::SpFresh => IndexKind::Hnsw,
-                };
-                return Err(Error::OtherGraph {
-                    expected: expected.name(),
-                    got: other(expected).name(),
-                });
-            }
+        let expected = IndexKind::of(column, options.kind);
+        let got = match SpFresh::is_saved(bytes) {
+            true => IndexKind::SpFresh,
+            false => IndexKind::Hnsw,
+        };
+        if expected != got {
+            return Err(Error::OtherGraph {
+                expected: expected.name(),
+                got: got.name(),
+            });
+        }
+        if got == IndexKind::SpFresh {
+            let blocks = match blocks {
+                Some(name) => options.blocks.open(name)?,
+                // It was empty.
+                None => options.blocks.create(),
+            };
+            let index = SpFresh::load(space, options.spfresh, bytes, Box::new(blocks.clone()))?;
+            return Ok(Graph::SpFresh { index, blocks });
         }
         let expected = Quantization::of(column, options.quantization);
         // Codes of edges are not saved, so whether there are any is decided anew.
@@ -156,7 +158,7 @@ impl Graph {
     pub fn blocks(&self) -> Option<&str> {
         match self {
             Graph::Hnsw(_) | Graph::Quantized(_) => None,
-            Graph::SpFresh { blocks, .. } => Some(blocks),
+            Graph::SpFresh { blocks, .. } => blocks.name(),
         }
     }
 
