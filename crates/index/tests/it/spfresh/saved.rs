@@ -63,7 +63,7 @@ fn slots_are_written_over_once_the_next_checkpoint_holds() -> Result<()> {
     index.sweep(&|row| row % 2 == 0, 0, usize::MAX)?;
     (0..1_000).try_for_each(|row| index.insert(10_000 + row, data.vector(row)))?;
     assert!(
-        matches!(load(&first, &file), Err(_)),
+        load(&first, &file).is_err(),
         "its slots were given out again"
     );
     assert_eq!(load(&second, &file)?.len(), 6_000);
