@@ -52,7 +52,9 @@ class Reads:
         columns: Sequence[str] | None = None,
         include_vectors: bool | None = None,
         explain: bool | None = None,
+        score_parts: bool | None = None,
         timeout_ms: int | None = None,
+        budget_ms: int | None = None,
     ) -> pa.Table:
         """The ``k`` rows nearest to a vector, best first.
 
@@ -93,7 +95,16 @@ class Reads:
             max_distance: leave out what is further.
             explain: whether :func:`longbow.explain` is to say why it went so.
             columns, include_vectors: what to return beside id, score, distance.
-            timeout_ms: the server gives up after this long.
+            score_parts: whether to tell of each row what each search gave it:
+                a column ``score_parts`` of structs, with a field for each
+                search, named as its vector column, or ``text``. In it ``rank``
+                (from 1), ``score`` as that search alone tells it, and
+                ``contribution``, what that came to in the row's score; null
+                where the search did not find the row.
+            timeout_ms: after this long the search fails.
+            budget_ms: after this long the search ends with what it has found;
+                ``longbow.query_info(reply).partial_because`` then says so. Not
+                with ``cursor``.
 
         Returns:
             A ``pyarrow.Table`` with ``id``, ``score`` (higher is better),
@@ -126,7 +137,9 @@ class Reads:
             "columns": _names(columns),
             "include_vectors": include_vectors,
             "explain": explain,
+            "score_parts": score_parts,
             "timeout_ms": timeout_ms,
+            "budget_ms": budget_ms,
         }
         if rerank is None:
             return self._backend.search(dataset, vector, options)

@@ -88,6 +88,8 @@ class QueryInfo:
         distance_computations: distances computed in all.
         elapsed_us: microseconds within the server.
         short_because: why fewer than ``asked`` came back, or None.
+        partial_because: why nearer rows may have been missed: the search ended
+            with its ``budget_ms``. None if it looked everywhere.
         cursor: of a page: the cursor of the next one; None after the last row.
         more: whatever else the server told.
     """
@@ -99,6 +101,7 @@ class QueryInfo:
     distance_computations: int | None = None
     elapsed_us: int | None = None
     short_because: Any = None
+    partial_because: str | None = None
     cursor: str | None = None
     more: dict[str, Any] = field(default_factory=dict)
 
@@ -129,7 +132,13 @@ def explain(table: Any) -> str:
     """
     info = query_info(table)
     lines = {"returned": f"{info.returned} of {info.asked}"}
-    for name in ("short_because", "strategy", "rows_scanned", "distance_computations"):
+    for name in (
+        "partial_because",
+        "short_because",
+        "strategy",
+        "rows_scanned",
+        "distance_computations",
+    ):
         if getattr(info, name) is not None:
             lines[name] = str(getattr(info, name))
     if info.elapsed_us is not None:

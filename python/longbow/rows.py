@@ -34,6 +34,7 @@ class Columns:
     ids: Any = None
     metric: str | None = None
     dtype: str | None = None
+    index: str | None = None
     quantization: str | None = None
     recall_target: float | None = None
     text: Mapping[str, str] | None = None
@@ -136,6 +137,7 @@ class Shaper:
         metadata: dict[Any, Any] = dict(frame.said.get(name, {}))
         said: dict[str, Any] = {"longbow.text": (self._columns.text or {}).get(name)}
         if name in (self._vectors or ()):
+            said["longbow.index"] = self._columns.index
             said["longbow.quantization"] = self._columns.quantization
             said["longbow.recall_target"] = self._columns.recall_target
         metadata.update({key: str(value) for key, value in said.items() if value is not None})

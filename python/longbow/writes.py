@@ -28,6 +28,7 @@ class Writes:
         vector: None | str | Sequence[str] = None,
         ids: Any = None,
         metric: str | None = None,
+        index: str | None = None,
         quantization: str | None = None,
         recall_target: float | None = None,
         text: Mapping[str, str] | None = None,
@@ -57,6 +58,10 @@ class Writes:
                 without them gets 0, 1, 2…
             metric: ``euclidean`` (the default of a new dataset), ``cosine`` or
                 ``dot_product``.
+            index: where vectors are found: ``hnsw`` (a graph in memory) or
+                ``spfresh`` (postings in a file, with a little memory for each
+                row; for ``euclidean`` and ``cosine``). The dataset's first insert
+                decides; by default the server does.
             quantization: what the index holds of each vector: ``rabitq`` (codes),
                 ``sq8`` (fewer codes: less memory, slower) or ``none`` (all of
                 it). The dataset's first insert decides; by default the server
@@ -90,7 +95,7 @@ class Writes:
             >>> result.rows, result.searchable
             (2, True)
         """
-        columns = Columns(id, vector, ids, metric, dtype, quantization, recall_target, text)
+        columns = Columns(id, vector, ids, metric, dtype, index, quantization, recall_target, text)
         total = total_rows(data)
         if batch_size is not None and batch_size < 1:
             raise InvalidArgument("invalid_batch_size", f"{batch_size} rows a batch: at least 1")

@@ -80,6 +80,63 @@ def test_words_vectors_and_both(client, animals) -> None:
     assert ids(client.search(animals, k=1, text_query="okapi")) == [0]
 
 
+def test_a_score_is_told_in_its_parts(client, animals) -> None:
+    both = dict(text_query='"red fox"', score_parts=True)
+    found = client.search(animals, [0.0, 0.0], k=5, **both)
+    kind = found.schema.field("score_parts").type
+    assert [kind.field(n).name for n in range(kind.num_fields)] == ["vector", "text"]
+    for row in found.to_pylist():
+        parts = row["score_parts"]
+        assert (parts["text"] is not None) == (row["id"] % 6 in (0, 4))
+        assert (parts["vector"]["rank"], row["distance"] >= 0) == (row["id"] + 1, True)
+        told = [part for part in parts.values() if part is not None]
+        assert row["score"] == pytest.approx(sum(part["contribution"] for part in told))
+        assert all(part["contribution"] == pytest.approx(1 / (60 + part["rank"])) for part in told)
+    weighted = client.search(animals, [0.0, 0.0], k=3, fusion="weighted", alpha=0.9, **both)
+    best = weighted.to_pylist()[0]["score_parts"]
+    assert best["vector"] == {"rank": 1, "score": 1.0, "contribution": pytest.approx(1.8)}
+    assert best["text"]["rank"] == 1 and best["text"]["contribution"] == pytest.approx(0.2)
+    words = client.search(animals, k=2, text_query="bear", score_parts=True).to_pylist()
+    for rank, row in enumerate(words, 1):
+        score = row["score"]
+        told = {"rank": rank, "score": score, "contribution": score}
+        assert row["score_parts"] == {"text": told}
+    several = client.search(animals, [[0.0, 0.0], [9.0, 0.0]], k=2, score_parts=True)
+    ranks = [row["score_parts"]["vector"]["rank"] for row in several.to_pylist()]
+    assert ranks == [1, 2, 1, 2]
+    none = client.search(animals, [0.0, 0.0], where="id < 0", **both)
+    assert (none.num_rows, none.schema.field("score_parts").type) == (0, kind)
+    assert "score_parts" not in client.search(animals, [0.0, 0.0]).column_names
+
+
+def test_a_budget_ends_a_search_and_says_so(client, animals) -> None:
+    for options in [
+        {},
+        {"exact": True},
+        {"where": "kind = 1"},
+        {"text_query": "fox"},
+        {"group_by": "kind"},
+    ]:
+        spent = client.search(animals, [0.0, 0.0], k=3, budget_ms=0, **options)
+        info = longbow.query_info(spent)
+        assert spent.num_rows == 0
+        assert info.partial_because == "the budget of 0 ms ran out before 1 of 1 queries had ended"
+        assert info.short_because == "the budget ran out with 0 rows found"
+        assert "partial_because" in longbow.explain(spent)
+        ample = client.search(animals, [0.0, 0.0], k=3, budget_ms=3_600_000, **options)
+        assert ids(ample) == ids(client.search(animals, [0.0, 0.0], k=3, **options))
+        assert ample.num_rows == 3
+        assert longbow.query_info(ample).partial_because is None
+    # More queries than one message answers.
+    many = client.search(animals, [[0.0, 0.0]] * 600, k=3, budget_ms=0)
+    assert many.num_rows == 0
+    assert "of 0 ms" in longbow.query_info(many).partial_because
+    with pytest.raises(longbow.DeadlineExceeded):
+        client.search(animals, [0.0, 0.0], timeout_ms=0, budget_ms=3_600_000)
+    with pytest.raises(longbow.InvalidArgument, match="budget_ms"):
+        client.search(animals, [0.0, 0.0], cursor="", budget_ms=5)
+
+
 def test_pages_groups_and_examples(client, animals) -> None:
     seen: list[int] = []
     cursor: str | None = ""
@@ -154,6 +211,16 @@ def test_the_gateway_does_what_flight_does(curl, remote, dataset) -> None:
     same = remote.search(dataset, [1.0, 0.0], k=2, where="array_has(tags, 'b')")
     assert [row["id"] for row in found["rows"]] == ids(same) == [29, 26]
     assert found["query"]["returned"] == 2
+    hybrid = {"dataset": dataset, "vector": [1.0, 0.0], "text_query": "fox", "k": 1}
+    status, told = curl.json("/search", {**hybrid, "score_parts": True})
+    parts = told["rows"][0]["score_parts"]
+    assert sum(part["contribution"] for part in parts.values()) == pytest.approx(
+        told["rows"][0]["score"], rel=1e-5
+    )
+    assert parts["vector"]["rank"] >= 1 and parts["text"]["rank"] >= 1
+    status, told = curl.json("/search", {**hybrid, "budget_ms": 0})
+    assert (status, told["rows"]) == (200, [])
+    assert told["query"]["partial_because"].startswith("the budget of 0 ms ran out")
     arrow = "application/vnd.apache.arrow.stream"
     status, stream = curl("/search", search, Accept=arrow)
     assert pa.ipc.open_stream(stream).read_all()["id"].equals(same["id"])

@@ -38,6 +38,26 @@ def test_a_filter_goes_before_the_nearest(client, books) -> None:
     assert found["title"].to_pylist() == ["Dune", "Ulysses"]
 
 
+def test_each_row_of_a_table_is_searched_for(client, books) -> None:
+    lateral = f"FROM {books} q, LATERAL vector_search('{books}', q.vector, $1) n"
+    found = client.sql(
+        f"SELECT q.title AS title, n.title AS like {lateral} WHERE n.id <> q.id ORDER BY q.id", [2]
+    )
+    assert found.to_pylist() == [
+        {"title": "Dune", "like": "Emma"},
+        {"title": "Emma", "like": "Dune"},
+        {"title": "Ulysses", "like": "Emma"},
+        {"title": "Solaris", "like": "Ulysses"},
+    ]
+    counted = client.sql(f"SELECT count(*) AS n {lateral}", [3])
+    assert counted["n"].to_pylist() == [12]
+    with pytest.raises(longbow.Unimplemented, match="LEFT JOIN LATERAL"):
+        client.sql(
+            f"SELECT q.id FROM {books} q LEFT JOIN LATERAL "
+            f"vector_search('{books}', q.vector, 1) n ON n.year > 1900"
+        )
+
+
 def test_rows_are_written(client, books) -> None:
     insert = f"INSERT INTO {books} (id, vector, title, year) VALUES ($1, $2, $3, $4)"
     assert client.sql(insert, ["b5", [0.5, 0.5, 0.5], "Momo", 1973])["count"].to_pylist() == [1]

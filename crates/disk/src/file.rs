@@ -17,7 +17,7 @@ pub trait File: Send + Sync + Debug {
     /// Writes all of `parts` in order at `offset`, over what is there and beyond the end. It is an error to begin behind
     /// the end. Survives what an append survives; on an error any prefix may have reached the file.
     ///
-    /// Not for bytes that anyone still holds a view of, from [`map_ahead`](File::map_ahead) or
+    /// Not for bytes that anyone still reads in a view, from [`map_ahead`](File::map_ahead) or
     /// [`Disk::map`](crate::Disk::map).
     fn write_at(&self, offset: u64, parts: &[IoSlice<'_>]) -> Result<()>;
 
@@ -55,7 +55,7 @@ pub trait File: Send + Sync + Debug {
 
     /// A view of the first `len` bytes of the file, also of those that are not appended yet: a slice of it may be read
     /// once what it covers was appended, and from then on for as long as the view is held, also after the file was
-    /// removed; nobody may write over it meanwhile. Whoever reads beyond the end of the file ends the process, so callers hand out only what was written.
+    /// removed; nobody may write over what is read of it meanwhile. Whoever reads beyond the end of the file ends the process, so callers hand out only what was written.
     /// `None` where there is no such thing; callers then keep what they wrote in memory.
     fn map_ahead(&self, len: u64) -> Option<Bytes> {
         let _ = len;

@@ -8,6 +8,7 @@ use crate::explain::FilterWork;
 use crate::fusion::{Fusion, Ranking, fuse};
 use crate::helpers::Helpers;
 use crate::hit::Hit;
+use crate::score_parts::{Part, WORDS, parts, unique};
 use crate::search::{Found, MAX_K, Searcher, Strategy};
 use crate::shape::{Shape, hits};
 use crate::text::{self, TextQuery, TextReached};
@@ -52,6 +53,8 @@ pub(crate) struct Asked<'a> {
     pub by_words: bool,
     /// What evaluating the filter took.
     pub filter_work: FilterWork,
+    /// Whether each hit is to tell what each search gave it.
+    pub score_parts: bool,
 }
 
 /// The answer to one query.
@@ -60,6 +63,8 @@ pub(crate) struct Answered {
     pub found: Found,
     /// Best first.
     pub hits: Vec<Hit>,
+    /// For each hit what each search gave it, if that was asked.
+    pub parts: Vec<Vec<Option<Part>>>,
 }
 
 /// What was found for all queries alike, to be joined to what each found.
@@ -92,9 +97,17 @@ impl Asked<'_> {
     pub fn answer(&mut self, vectors: &[Vec<f32>], helpers: &Helpers) -> Result<Vec<Answered>> {
         if self.is_plain() {
             let all = self.main.find_all(vectors, helpers)?.into_iter();
-            let answered = |found: Found| Answered {
-                hits: hits(&found.neighbors, &self.main),
-                found,
+            let answered = |found: Found| {
+                let hits = hits(&found.neighbors, &self.main);
+                let ranking = || Ranking {
+                    weight: 1.0,
+                    hits: hits.clone(),
+                };
+                let parts = match self.score_parts {
+                    true => parts(None, &[ranking()], &hits),
+                    false => Vec::new(),
+                };
+                Answered { found, hits, parts }
             };
             return Ok(all.map(answered).collect());
         }
@@ -120,8 +133,8 @@ impl Asked<'_> {
         vectors: &[Vec<f32>],
         helpers: &Helpers,
     ) -> Result<(Vec<Answered>, bool)> {
-        let is_fused = !self.beside.is_empty() || (self.words.is_some() && !self.by_words);
-        let width = match is_fused {
+        let fusion = self.is_fused().then_some(self.fusion);
+        let width = match self.is_fused() {
             true => (FUSED.0 * depth).clamp(FUSED.1, MAX_K),
             false => depth,
         };
@@ -137,18 +150,13 @@ impl Asked<'_> {
         let (mut answers, mut all_enough) = (Vec::with_capacity(all.len()), true);
         for (at, mut found) in all.into_iter().enumerate() {
             joined.found.iter().for_each(|other| found.add(other));
-            let mut near = hits(&found.neighbors, &self.main);
-            let mut exhausted = near.len() < width;
-            exhausted &= joined.rankings.iter().all(|other| other.hits.len() < width);
-            if self.by_words {
-                near = joined
-                    .rankings
-                    .iter()
-                    .flat_map(|words| words.hits.clone())
-                    .collect();
-            } else if is_fused {
-                near = self.fuse(near, &joined.rankings);
-            }
+            let rankings = self.rankings(&found, &joined.rankings);
+            // What a budget cut short is not looked for again.
+            let exhausted = rankings.iter().all(|one| one.hits.len() < width) || found.is_partial;
+            let mut near = match fusion {
+                Some(fusion) => fuse(fusion, &rankings),
+                None => rankings.iter().flat_map(|one| one.hits.clone()).collect(),
+            };
             self.cut(&mut near, vectors.get(at))?;
             let count = near.len();
             let (shaped, enough) = self.shape.apply(near, self.k, &self.main)?;
@@ -157,9 +165,14 @@ impl Asked<'_> {
                 true => None,
                 false => Some(self.why_short(count, &found)),
             };
+            let parts = match self.score_parts {
+                true => parts(fusion, &rankings, &shaped),
+                false => Vec::new(),
+            };
             answers.push(Answered {
                 found,
                 hits: shaped,
+                parts,
             });
         }
         Ok((answers, all_enough))
@@ -189,6 +202,16 @@ impl Asked<'_> {
         let Some(words) = &self.words else {
             return Ok(joined);
         };
+        let mut found = Found::new(Strategy::Exact);
+        if self.main.limits.are_spent() {
+            found.is_partial = true;
+            joined.rankings.push(Ranking {
+                weight: words.weight,
+                hits: Vec::new(),
+            });
+            joined.found.push(found);
+            return Ok(joined);
+        }
         let wanted = |row| self.main.is_wanted(row);
         let view = self.main.view;
         let all = text::find(
@@ -199,7 +222,7 @@ impl Asked<'_> {
             width,
             &wanted,
         )?;
-        self.main.check_deadline()?;
+        self.main.limits.check()?;
         joined.rankings.push(Ranking {
             weight: words.weight,
             hits: all
@@ -208,17 +231,31 @@ impl Asked<'_> {
                 .map(|(row, score)| Hit::worded(*row, *score))
                 .collect(),
         });
-        let mut found = Found::new(Strategy::Exact);
         found.rows_scanned = all.rows_scanned;
         joined.found.push(found);
         Ok(joined)
     }
 
-    fn fuse(&self, near: Vec<Hit>, joined: &[Ranking]) -> Vec<Hit> {
-        let weight = self.words.as_ref().map_or(1.0, |words| 2.0 - words.weight);
-        let mut rankings = vec![Ranking { weight, hits: near }];
-        rankings.extend(joined.iter().cloned());
-        fuse(self.fusion, &rankings)
+    /// What was found by the query's own vector, unless the words alone decide, and what is joined to it.
+    fn rankings(&self, found: &Found, joined: &[Ranking]) -> Vec<Ranking> {
+        let own = (!self.by_words).then(|| Ranking {
+            weight: self.words.as_ref().map_or(1.0, |words| 2.0 - words.weight),
+            hits: hits(&found.neighbors, &self.main),
+        });
+        own.into_iter().chain(joined.iter().cloned()).collect()
+    }
+
+    /// Whether several rankings become one.
+    fn is_fused(&self) -> bool {
+        !self.beside.is_empty() || (self.words.is_some() && !self.by_words)
+    }
+
+    /// The names of the searches, in the order of a hit's parts.
+    pub fn part_names(&self) -> Vec<String> {
+        let own = (!self.by_words).then(|| self.main.column.name.clone());
+        let beside = self.beside.iter().map(|(_, one)| one.column.clone());
+        let words = self.words.as_ref().map(|_| WORDS.to_owned());
+        unique(own.into_iter().chain(beside).chain(words))
     }
 
     /// Drops what is too far. What was found by the vector itself was dropped already.
@@ -253,6 +290,7 @@ impl Asked<'_> {
 
     fn why_short(&self, count: usize, found: &Found) -> String {
         match (&self.shape.group, &found.short_because) {
+            _ if found.is_partial => format!("the budget ran out with {count} rows found"),
             (Some(group), _) => {
                 format!(
                     "{count} rows were found, and have fewer values of '{}'",

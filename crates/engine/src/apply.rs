@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::dataset::Dataset;
 use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
-use crate::graph::GraphOptions;
+use crate::graph_options::GraphOptions;
 use crate::schema::DatasetSchema;
 use crate::text_index::TextIndex;
 
@@ -39,7 +39,7 @@ pub(crate) struct Committed {
 
 impl Committed {
     /// Applies the entry; the answer is for whoever waits for it.
-    pub(crate) fn apply(self, catalog: &Catalog, params: GraphOptions) -> Answer {
+    pub(crate) fn apply(self, catalog: &Catalog, params: &GraphOptions) -> Answer {
         let op = match self.payload {
             Some(payload) => settled(self.op, &payload),
             None => self.op,
@@ -110,7 +110,7 @@ fn settled(op: Op, payload: &Bytes) -> Op {
 ///
 /// # Errors
 /// Where the operation is refused by the state it meets, which it leaves unchanged.
-pub(crate) fn apply(catalog: &Catalog, params: GraphOptions, index: u64, op: Op) -> Result<u64> {
+pub(crate) fn apply(catalog: &Catalog, params: &GraphOptions, index: u64, op: Op) -> Result<u64> {
     match op {
         Op::Put { dataset, batch, .. } => existing(catalog, dataset)?.apply_put(index, batch),
         Op::DeleteRows { dataset, rows } => {
@@ -120,7 +120,7 @@ pub(crate) fn apply(catalog: &Catalog, params: GraphOptions, index: u64, op: Op)
     }
 }
 
-fn apply_small(catalog: &Catalog, params: GraphOptions, index: u64, op: Small) -> Result<u64> {
+fn apply_small(catalog: &Catalog, params: &GraphOptions, index: u64, op: Small) -> Result<u64> {
     match op {
         Small::CreateDataset {
             dataset,

@@ -1,7 +1,7 @@
 //! Which searches end within about a millisecond.
 
 use crate::engine::Engine;
-use crate::search::SearchRequest;
+use crate::search_request::SearchRequest;
 
 /// Greatest effort of a brief search.
 const EFFORT: usize = 256;

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::io::IoSlice;
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -50,6 +51,10 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
         }
     };
     shared.checkpoint.store(number, Ordering::Release);
+    for dataset in shared.catalog.datasets() {
+        let indexes = dataset.indexes();
+        indexes.iter().for_each(|index| index.graph().hold());
+    }
     shared.log.purge(covered(&manifest))?;
     sweep(shared, &manifest)?;
     Ok(number)
@@ -138,6 +143,7 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
             bytes: bytes.len() as u64,
             crc32c,
             rows_end,
+            blocks: graph.blocks().map(str::to_owned),
         });
     }
     let text = text_file::save(shared, dataset)?;
@@ -234,6 +240,10 @@ fn holds(dataset: &Arc<Dataset>, name: &str) -> bool {
         .iter()
         .any(|segment| segment.meta().file == name)
         || dataset.text().holds(name)
+        || dataset
+            .indexes()
+            .iter()
+            .any(|index| index.graph().blocks() == Some(name))
 }
 
 /// Removes the files below `root` that neither the manifest names nor `is_used` knows, and the folders of datasets that
@@ -277,7 +287,8 @@ pub(crate) fn sweep_folder(
 pub(crate) fn files_of(dataset: &DatasetManifest) -> HashSet<&str> {
     let segments = dataset.segments.iter().map(|segment| &segment.file);
     let tombstones = dataset.tombstones.iter().map(|dead| &dead.file);
-    let indexes = dataset.indexes.iter().map(|index| &index.file);
+    let indexes = dataset.indexes.iter();
+    let indexes = indexes.flat_map(|index| iter::once(&index.file).chain(&index.blocks));
     let pieces = dataset.text.iter().flat_map(|text| &text.pieces);
     let texts = pieces.map(|piece| &piece.file);
     let all = segments.chain(tombstones).chain(indexes).chain(texts);

@@ -11,9 +11,11 @@ use longbow_storage::IndexRef;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::Result;
-use crate::graph::{Graph, GraphOptions};
+use crate::graph::Graph;
+use crate::graph_options::GraphOptions;
 use crate::recall::Recall;
 use crate::schema::VectorColumn;
+use crate::sweep::Sweep;
 
 /// Rows that one indexing job takes: long enough that claiming costs nothing, short enough that the watermark
 /// follows closely.
@@ -38,6 +40,8 @@ pub struct ColumnIndex {
     pause: RwLock<()>,
     /// Rows of the dataset that had died when dead rows last began to leave the graph.
     pub(crate) died: AtomicU64,
+    /// The sweep that is under way, of an index that is swept.
+    pub(crate) sweep: Mutex<Option<Sweep>>,
     /// What is known of the recall of its searches.
     pub(crate) recall: Recall,
 }
@@ -104,6 +108,7 @@ impl ColumnIndex {
             moved: Condvar::new(),
             pause: RwLock::new(()),
             died: AtomicU64::new(0),
+            sweep: Mutex::new(None),
             recall: Recall::default(),
         }
     }

@@ -2,15 +2,16 @@
 
 use longbow_index::{HnswParams, QuantizedParams};
 use longbow_log::{SyncMethod, SyncMode};
-use longbow_types::{Config, QuantizationChoice, WalSyncMethod};
+use longbow_types::{Config, IndexChoice, QuantizationChoice, WalSyncMethod};
 
-use crate::graph::GraphOptions;
+use crate::graph_options::GraphOptions;
+use crate::index_kind::IndexKind;
 use crate::options::Options;
 use crate::quantization::Quantization;
 
 impl Options {
     /// The keys of the configuration that an engine reads; the others are for a server.
-    pub const KEYS: [&str; 26] = [
+    pub const KEYS: [&str; 27] = [
         "compact_interval",
         "doput_batch_size",
         "hnsw_ef_construction",
@@ -29,6 +30,7 @@ impl Options {
         "snapshot_interval",
         "storage_async_fsync",
         "storage_segment_size",
+        "vector_index",
         "wal_linger",
         "wal_max_queued",
         "wal_max_unsynced",
@@ -87,6 +89,10 @@ impl Options {
 /// How graphs are built as configured.
 fn graph_options(config: &Config, defaults: GraphOptions) -> GraphOptions {
     GraphOptions {
+        kind: match config.vector_index {
+            IndexChoice::Hnsw => IndexKind::Hnsw,
+            IndexChoice::Spfresh => IndexKind::SpFresh,
+        },
         quantization: match config.quantization {
             QuantizationChoice::Auto => None,
             QuantizationChoice::Rabitq => Some(Quantization::Rabitq),
@@ -102,5 +108,6 @@ fn graph_options(config: &Config, defaults: GraphOptions) -> GraphOptions {
             ef_construction: config.rabitq_ef_construction,
             ..defaults.rabitq
         },
+        ..defaults
     }
 }

@@ -14,7 +14,7 @@ use crate::column_index::{ColumnIndex, Reached};
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
 use crate::filter_cache::FilterCache;
-use crate::graph::GraphOptions;
+use crate::graph_options::GraphOptions;
 use crate::id::Id;
 use crate::schema::{DatasetSchema, VectorColumn};
 use crate::tail::{Tail, TailBatch};
@@ -68,7 +68,7 @@ impl Dataset {
         name: &str,
         schema: Arc<DatasetSchema>,
         index: u64,
-        params: GraphOptions,
+        params: &GraphOptions,
     ) -> Result<Self> {
         let view = View {
             index,
@@ -80,7 +80,8 @@ impl Dataset {
             dead: DeadRows::default(),
         };
         let ids = IdMap::new(schema.arrow.field(schema.id).data_type())?;
-        let indexes = new_indexes(&schema, &[], params, 0)?;
+        let params = params.of_dataset(number);
+        let indexes = new_indexes(&schema, &[], &params, 0)?;
         Ok(Self::from_parts(number, name, view, ids, indexes, params))
     }
 
@@ -274,7 +275,7 @@ impl Dataset {
     pub(crate) fn apply_schema(&self, index: u64, schema: Arc<DatasetSchema>) -> Result<()> {
         let mut state = self.state.lock();
         let known = self.indexes.load_full();
-        let indexes = new_indexes(&schema, &known, self.params, state.view.next_row)?;
+        let indexes = new_indexes(&schema, &known, &self.params, state.view.next_row)?;
         self.indexes.store(Arc::new(indexes));
         state.view.schema = schema;
         self.publish(&mut state.view, index);
@@ -330,13 +331,13 @@ impl Dataset {
 fn new_indexes(
     schema: &DatasetSchema,
     known: &[Arc<ColumnIndex>],
-    params: GraphOptions,
+    params: &GraphOptions,
     from: u64,
 ) -> Result<Vec<Arc<ColumnIndex>>> {
     let index_of =
         |column: &VectorColumn| match known.iter().find(|index| index.column == column.name) {
             Some(index) => Ok(Arc::clone(index)),
-            None => Ok(Arc::new(ColumnIndex::new(column, &params, from)?)),
+            None => Ok(Arc::new(ColumnIndex::new(column, params, from)?)),
         };
     schema.vectors.iter().map(index_of).collect()
 }

@@ -11,12 +11,14 @@ use crate::error::Result;
 use crate::recall::{Curve, Judged, LEAST_ROWS, Look};
 use crate::reply::QueryInfo;
 use crate::schema::VectorColumn;
-use crate::search::{Found, MAX_EF, SearchRequest, Searcher, Strategy};
+use crate::search::{Found, MAX_EF, Searcher, Strategy};
+use crate::search_request::SearchRequest;
 use crate::view::View;
 
 /// How many times the usual effort is made for a target by a graph that was not calibrated yet.
 const CAUTION: usize = 8;
 const NOT_CALIBRATED: &str = "the index is not calibrated yet: eight times the usual effort was made, and what it reaches is not known";
+const NOT_ENDED: &str = "the budget ran out: what was reached is not known";
 const FILTERED: &str = "efforts are measured without a filter: at least the usual one was made, and what it reaches behind this filter is not known";
 
 /// How far a search of a graph goes.
@@ -89,6 +91,7 @@ impl Plan {
             return;
         }
         let expected = |one: &&Found| match one.strategy {
+            _ if one.is_partial => None,
             // Nothing is nearer than the nearest of all.
             Strategy::Exact | Strategy::ExactFiltered | Strategy::GraphThenExact => Some(1.0),
             _ => one.expected,
@@ -97,6 +100,7 @@ impl Plan {
         info.recall_expected = all.map(|all| all.iter().sum::<f32>() / all.len().max(1) as f32);
         let beyond = |one: &&&Found| one.ef.is_none() && one.strategy == Strategy::GraphThenExact;
         info.recall_note = match found.iter().filter(beyond).count() {
+            _ if found.iter().any(|one| one.is_partial) => Some(NOT_ENDED.into()),
             _ if let Some(unknown) = self.unknown => {
                 // What was scanned is known.
                 info.recall_expected.is_none().then(|| unknown.into())
@@ -119,7 +123,8 @@ impl Searcher<'_> {
         vectors: &[Vec<f32>],
         answers: &[Answered],
     ) {
-        let whole = self.rows.are_all() && self.max_distance.is_none();
+        let cut = answers.iter().any(|answer| answer.found.is_partial);
+        let whole = self.rows.are_all() && self.max_distance.is_none() && !cut;
         let (true, true, Some(reached)) = (whole, self.is_by_graph(), &self.index) else {
             return;
         };
@@ -161,7 +166,11 @@ impl Searcher<'_> {
         }
         again.sort_unstable();
         for alike in again.chunk_by(|a, b| a.0 == b.0) {
-            self.check_deadline()?;
+            self.limits.check()?;
+            if self.limits.are_spent() {
+                alike.iter().for_each(|(_, at)| all[*at].is_partial = true);
+                continue;
+            }
             let at = || alike.iter().map(|(_, at)| *at);
             let wider: Vec<Query> = at().map(|at| queries[at].clone()).collect();
             let mut found: Vec<Found> = at().map(|_| self.blank()).collect();
@@ -170,6 +179,7 @@ impl Searcher<'_> {
                 answers[at] = answer;
                 all[at].stats += found.stats;
                 all[at].ef = found.ef;
+                all[at].is_partial |= found.is_partial;
             }
         }
         Ok(answers)

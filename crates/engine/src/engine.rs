@@ -447,7 +447,7 @@ fn apply_all(shared: &Shared, committed: &Receiver<Option<Committed>>) {
     let _gone = SetAtEnd(&shared.applier_gone);
     while let Ok(Some(entry)) = committed.recv() {
         let index = entry.index;
-        let answer = entry.apply(&shared.catalog, shared.options.graphs);
+        let answer = entry.apply(&shared.catalog, &shared.options.graphs);
         // Before the writer is answered, who may look for its entry in the change feed at once.
         shared.applied.send_replace(index);
         answer.send();

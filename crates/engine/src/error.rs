@@ -87,6 +87,21 @@ pub enum Error {
         expected: String,
         got: String,
     },
+    #[error("column '{column}' has longbow.index '{got}': {why}")]
+    BadIndex {
+        column: String,
+        got: String,
+        why: &'static str,
+    },
+    #[error(
+        "column '{column}' of dataset '{dataset}' has longbow.index {expected}, got {got}; it is fixed by the first put with the column, so leave it out or put into a new dataset"
+    )]
+    IndexChanged {
+        dataset: String,
+        column: String,
+        expected: String,
+        got: String,
+    },
     #[error("column '{column}' has longbow.text '{got}': {why}")]
     BadText {
         column: String,
@@ -211,7 +226,7 @@ pub enum Error {
     #[error("the graph file '{file}' is damaged; it is built anew from the rows")]
     BadGraph { file: String },
     #[error(
-        "the graph was saved with quantization {got}, and the column has {expected} now; it is built anew from the rows"
+        "the index was saved as {got}, and the column has {expected} now; it is built anew from the rows"
     )]
     OtherGraph {
         expected: &'static str,
@@ -278,6 +293,8 @@ impl Error {
             Error::DuplicateColumn { .. } => "duplicate_column",
             Error::UnknownMetric { .. } => "unknown_metric",
             Error::MetricChanged { .. } => "metric_changed",
+            Error::BadIndex { .. } => "bad_index",
+            Error::IndexChanged { .. } => "index_changed",
             Error::BadQuantization { .. } => "bad_quantization",
             Error::QuantizationChanged { .. } => "quantization_changed",
             Error::BadRecallTarget { .. } => "bad_recall_target",

@@ -12,8 +12,10 @@ use crate::vectors::Vectors;
 
 /// Rows whose vectors are asked for before the first of them is compared.
 const AHEAD: usize = 16;
-/// Rows that are compared before the time limit is looked at.
-const PIECE: u64 = 4_096;
+/// Rows that are compared before the time limits are looked at.
+const PIECE: usize = 4_096;
+/// The same for rows that are compared by their codes: each piece has some compared by their vectors.
+const CODED_PIECE: usize = 65_536;
 
 impl Searcher<'_> {
     /// Scans the rows from `from` on.
@@ -35,7 +37,6 @@ impl Searcher<'_> {
 
     fn scan_all(&self, query: &Query, from: u64, top: &mut TopK, found: &mut Found) -> Result<()> {
         for part in self.view.parts(from) {
-            self.check_deadline()?;
             let Some(vectors) = Vectors::of(part.batch, self.column)? else {
                 continue;
             };
@@ -47,13 +48,26 @@ impl Searcher<'_> {
                                 .row(run.start + (row - run.first_row) as usize)
                                 .is_some())
                 };
-                let bytes = vectors.rows(run.start, run.len);
-                let stats = &mut found.stats;
-                flat::scan(query, run.first_row, bytes, &visible, top, stats);
-                found.rows_scanned += run.len as u64;
+                for offset in (0..run.len).step_by(PIECE) {
+                    if self.is_over(found)? {
+                        return Ok(());
+                    }
+                    let rows = PIECE.min(run.len - offset);
+                    let bytes = vectors.rows(run.start + offset, rows);
+                    let first = run.first_row + offset as u64;
+                    flat::scan(query, first, bytes, &visible, top, &mut found.stats);
+                    found.rows_scanned += rows as u64;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Whether the search is to end with what it has, which then is known of what was found.
+    fn is_over(&self, found: &mut Found) -> Result<bool> {
+        self.limits.check()?;
+        found.is_partial |= self.limits.are_spent();
+        Ok(found.is_partial)
     }
 
     /// The graph by whose codes rows are compared, unless vectors are asked for.
@@ -76,16 +90,26 @@ impl Searcher<'_> {
     ) -> Result<()> {
         let originals = Originals::new(self.view, self.column);
         let mut missing = Vec::new();
-        let mut scanned = 0;
         let visible = rows.iter_from(from).filter(|row| self.is_wanted(*row));
-        let visible = visible.inspect(|_| scanned += 1);
-        let counts = (&mut missing, &mut found.stats);
-        for neighbor in graph.scan_rows(query, self.k, visible, &originals, counts) {
-            top.push(neighbor);
+        let mut visible = visible.peekable();
+        let piece = match self.limits.have_budget() {
+            true => CODED_PIECE,
+            false => usize::MAX,
+        };
+        while visible.peek().is_some() && !self.is_over(found)? {
+            let mut scanned = 0;
+            let some = visible.by_ref().take(piece).inspect(|_| scanned += 1);
+            let known = missing.len();
+            let counts = (&mut missing, &mut found.stats);
+            for neighbor in graph.scan_rows(query, self.k, some, &originals, counts) {
+                top.push(neighbor);
+            }
+            found.rows_scanned += scanned - (missing.len() - known) as u64;
         }
-        found.rows_scanned += scanned - missing.len() as u64;
-        self.check_deadline()?;
-        for row in missing {
+        for (at, row) in missing.into_iter().enumerate() {
+            if at.is_multiple_of(PIECE) && self.is_over(found)? {
+                break;
+            }
             if let Some(vector) = originals.of(row) {
                 self.compare(query, (row, vector), top, found);
             }
@@ -103,12 +127,16 @@ impl Searcher<'_> {
         found: &mut Found,
     ) -> Result<()> {
         let mut rows = rows.iter_from(from).peekable();
+        let mut looked = 0usize;
         for part in self.view.parts(from) {
-            self.check_deadline()?;
             let vectors = Vectors::of(part.batch, self.column)?;
             for run in &part.runs {
                 let end = run.first_row + run.len as u64;
                 while let Some(row) = rows.next_if(|row| *row < end) {
+                    if looked.is_multiple_of(PIECE) && self.is_over(found)? {
+                        return Ok(());
+                    }
+                    looked += 1;
                     let at = row.checked_sub(run.first_row);
                     let (Some(at), true) = (at, self.is_wanted(row)) else {
                         continue;
@@ -142,11 +170,9 @@ impl Searcher<'_> {
         let mut ahead = Vec::with_capacity(AHEAD);
         loop {
             ahead.extend(asked.by_ref().take(AHEAD));
-            if ahead.is_empty() {
+            let is_due = found.rows_scanned.is_multiple_of(PIECE as u64);
+            if ahead.is_empty() || is_due && self.is_over(found)? {
                 break;
-            }
-            if found.rows_scanned.is_multiple_of(PIECE) {
-                self.check_deadline()?;
             }
             for row in ahead.drain(..) {
                 self.compare(query, row, top, found);

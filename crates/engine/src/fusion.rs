@@ -55,27 +55,35 @@ pub(crate) struct Ranking {
     pub hits: Vec<Hit>,
 }
 
+impl Ranking {
+    /// What each hit comes to in an answer that is fused.
+    pub fn contributions(&self, fusion: Fusion) -> Vec<f32> {
+        let scores = self.hits.iter().map(|hit| hit.score);
+        let (least, most) = scores.fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), at| {
+            (least.min(at), most.max(at))
+        });
+        let ranked = (1u16..).zip(&self.hits);
+        let part = |(rank, hit): (u16, &Hit)| match fusion {
+            Fusion::ReciprocalRank => 1.0 / (RANK_OFFSET + f32::from(rank)),
+            // All alike are all the best.
+            Fusion::Weighted if most <= least => 1.0,
+            Fusion::Weighted => (hit.score - least) / (most - least),
+        };
+        ranked.map(|ranked| self.weight * part(ranked)).collect()
+    }
+}
+
 /// What the searches gave together, best first. A distance is kept from the first that has one.
 pub(crate) fn fuse(fusion: Fusion, rankings: &[Ranking]) -> Vec<Hit> {
     let mut fused: FxHashMap<u64, Hit> = FxHashMap::default();
     for ranking in rankings {
-        let scores = ranking.hits.iter().map(|hit| hit.score);
-        let (least, most) = scores.fold((f32::INFINITY, f32::NEG_INFINITY), |(least, most), at| {
-            (least.min(at), most.max(at))
-        });
-        for (rank, hit) in (1u16..).zip(&ranking.hits) {
-            let part = match fusion {
-                Fusion::ReciprocalRank => 1.0 / (RANK_OFFSET + f32::from(rank)),
-                // All alike are all the best.
-                Fusion::Weighted if most <= least => 1.0,
-                Fusion::Weighted => (hit.score - least) / (most - least),
-            };
+        for (hit, contribution) in ranking.hits.iter().zip(ranking.contributions(fusion)) {
             let entry = fused.entry(hit.row).or_insert(Hit {
                 score: 0.0,
                 distance: None,
                 ..*hit
             });
-            entry.score += ranking.weight * part;
+            entry.score += contribution;
             entry.distance = entry.distance.or(hit.distance);
         }
     }

@@ -4,11 +4,13 @@ use std::io::Write;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Entries, Filtered, Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query,
-    RowBytes, SearchStats, VectorSource, Visit,
+    Entries, Filtered, Hnsw, IsOver, Neighbor, QuantizedGraph, Query, RowBytes, SearchStats,
+    SpFresh, VectorSource, Visit,
 };
 
 use crate::error::{Error, Result};
+use crate::graph_options::GraphOptions;
+use crate::index_kind::IndexKind;
 use crate::originals::Originals;
 use crate::quantization::Quantization;
 use crate::schema::VectorColumn;
@@ -17,25 +19,28 @@ use crate::view::View;
 
 /// Vectors from which the origin of the codes is taken.
 const SAMPLE: u64 = 1_000;
+/// Units of effort, which are candidates of a walk, for each posting that is read: at the same effort the recall of both
+/// kinds of index is much alike.
+const EFFORT_A_POSTING: usize = 4;
 
-/// How graphs are built.
-#[derive(Debug, Clone, Copy)]
-pub struct GraphOptions {
-    /// What a column gets whose field says nothing, if it can be; if none, what suits the column.
-    pub quantization: Option<Quantization>,
-    /// Parameters of graphs with vectors.
-    pub hnsw: HnswParams,
-    /// Parameters of graphs with codes.
-    pub rabitq: QuantizedParams,
+/// Which rows a search of a graph is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Whether a row may be found.
+    pub visible: &'a (dyn Fn(u64) -> bool + Sync),
+    /// What is known of the rows that pass a filter, if one decides what is visible.
+    pub entries: Option<Entries<'a>>,
+    /// Whether walks behind a filter, and any of vectors, are to end with what they have.
+    pub is_over: Option<IsOver<'a>>,
 }
 
-impl GraphOptions {
-    /// Parameters of a graph with codes of this kind.
-    #[must_use]
-    pub fn codes(&self, kind: Quantization) -> QuantizedParams {
-        QuantizedParams {
-            edge_codes: kind == Quantization::Rabitq,
-            ..self.rabitq
+impl<'a> Wanted<'a> {
+    /// Those for which this holds, where no filter decides.
+    pub fn visible(visible: &'a (dyn Fn(u64) -> bool + Sync)) -> Self {
+        Wanted {
+            visible,
+            entries: None,
+            is_over: None,
         }
     }
 }
@@ -47,6 +52,13 @@ pub enum Graph {
     Hnsw(Hnsw),
     /// With codes. Nothing is in it before its origin was chosen.
     Quantized(QuantizedGraph),
+    /// Not a graph but postings, with their codes in a file. Nothing is in it before its origin was chosen.
+    SpFresh {
+        /// The index.
+        index: SpFresh,
+        /// Name of the file.
+        blocks: String,
+    },
 }
 
 impl Graph {
@@ -55,6 +67,12 @@ impl Graph {
     /// # Errors
     /// If the parameters are out of their ranges.
     pub(crate) fn new(column: &VectorColumn, options: &GraphOptions) -> Result<Self> {
+        if IndexKind::of(column, options.kind) == IndexKind::SpFresh {
+            let file = options.blocks.create();
+            let blocks = file.name.clone();
+            let index = SpFresh::new(column.space, options.spfresh, Box::new(file))?;
+            return Ok(Graph::SpFresh { index, blocks });
+        }
         Ok(match Quantization::of(column, options.quantization) {
             Quantization::None => Graph::Hnsw(Hnsw::new(column.space, options.hnsw)?),
             codes => {
@@ -71,11 +89,30 @@ impl Graph {
     pub(crate) fn load(
         column: &VectorColumn,
         options: &GraphOptions,
-        bytes: &[u8],
+        (bytes, blocks): (&[u8], Option<&str>),
         vectors: &dyn VectorSource,
     ) -> Result<Self> {
-        let expected = Quantization::of(column, options.quantization);
         let space = column.space;
+        match (IndexKind::of(column, options.kind), blocks) {
+            (IndexKind::SpFresh, Some(blocks)) => {
+                let file = Box::new(options.blocks.open(blocks)?);
+                let index = SpFresh::load(space, options.spfresh, bytes, file)?;
+                let blocks = blocks.to_owned();
+                return Ok(Graph::SpFresh { index, blocks });
+            }
+            (IndexKind::Hnsw, None) => {}
+            (expected, _) => {
+                let other = |kind| match kind {
+                    IndexKind::Hnsw => IndexKind::SpFresh,
+                    IndexKind::SpFresh => IndexKind::Hnsw,
+                };
+                return Err(Error::OtherGraph {
+                    expected: expected.name(),
+                    got: other(expected).name(),
+                });
+            }
+        }
+        let expected = Quantization::of(column, options.quantization);
         // Codes of edges are not saved, so whether there are any is decided anew.
         match (expected, QuantizedGraph::is_saved(bytes)) {
             (Quantization::None, false) => {
@@ -101,8 +138,32 @@ impl Graph {
     pub fn quantization(&self) -> Quantization {
         match self {
             Graph::Hnsw(_) => Quantization::None,
+            Graph::SpFresh { .. } => Quantization::Rabitq,
             Graph::Quantized(graph) if graph.params().edge_codes => Quantization::Rabitq,
             Graph::Quantized(_) => Quantization::Sq8,
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> IndexKind {
+        match self {
+            Graph::Hnsw(_) | Graph::Quantized(_) => IndexKind::Hnsw,
+            Graph::SpFresh { .. } => IndexKind::SpFresh,
+        }
+    }
+
+    /// Name of the file of its blocks, if it has one.
+    pub fn blocks(&self) -> Option<&str> {
+        match self {
+            Graph::Hnsw(_) | Graph::Quantized(_) => None,
+            Graph::SpFresh { blocks, .. } => Some(blocks),
+        }
+    }
+
+    /// Says that the checkpoint for which it was saved last holds.
+    pub(crate) fn hold(&self) {
+        if let Graph::SpFresh { index, .. } = self {
+            index.hold();
         }
     }
 
@@ -111,6 +172,7 @@ impl Graph {
         match self {
             Graph::Hnsw(_) => "hnsw",
             Graph::Quantized(_) => "qgraph",
+            Graph::SpFresh { .. } => "spfresh",
         }
     }
 
@@ -119,6 +181,7 @@ impl Graph {
         match self {
             Graph::Hnsw(_) => true,
             Graph::Quantized(graph) => graph.is_prepared(),
+            Graph::SpFresh { index, .. } => index.is_prepared(),
         }
     }
 
@@ -127,16 +190,18 @@ impl Graph {
     /// # Errors
     /// If a batch cannot be read.
     pub(crate) fn prepare(&self, view: &View, column: &VectorColumn) -> Result<()> {
-        let Graph::Quantized(graph) = self else {
-            return Ok(());
-        };
-        if graph.is_prepared() {
+        if self.is_prepared() {
             return Ok(());
         }
         let sample = sample(view, column, SAMPLE)?;
         // Without a living row nothing is inserted either.
         if !sample.is_empty() {
-            graph.prepare(sample.iter().map(|(_, vector)| vector.as_slice()));
+            let sample = sample.iter().map(|(_, vector)| vector.as_slice());
+            match self {
+                Graph::Hnsw(_) => {}
+                Graph::Quantized(graph) => graph.prepare(sample),
+                Graph::SpFresh { index, .. } => index.prepare(sample),
+            }
         }
         Ok(())
     }
@@ -149,13 +214,13 @@ impl Graph {
         match self {
             Graph::Hnsw(graph) => graph.insert(row, vector)?,
             Graph::Quantized(graph) => graph.insert(row, vector)?,
+            Graph::SpFresh { index, .. } => index.insert(row, vector)?,
         }
         Ok(())
     }
 
-    /// For each query the `k` rows nearest to it for which `visible` holds, as far as a search of breadth `ef` finds
-    /// them, by their exact distances. All visible rows are alive in the view. `stats` are those of each query. Of a filter
-    /// that decides what is visible, `entries` says what is known.
+    /// For each query the `k` rows nearest to it that are wanted, as far as a search of breadth `ef` finds them, by their
+    /// exact distances. All wanted rows are alive in the view. `stats` are those of each query.
     ///
     /// # Errors
     /// If a batch cannot be read.
@@ -163,24 +228,36 @@ impl Graph {
         &self,
         queries: &[Query],
         (k, ef): (usize, usize),
-        (visible, entries): (&(dyn Fn(u64) -> bool + Sync), Option<Entries<'_>>),
+        wanted: Wanted<'_>,
         (view, column): (&View, &VectorColumn),
         stats: &mut [SearchStats],
     ) -> Result<Vec<Vec<Neighbor>>> {
         Ok(match self {
             Graph::Hnsw(graph) => {
-                let search = |(query, stats)| graph.search(query, k, ef, visible, stats);
+                let visible = (wanted.visible, wanted.is_over);
+                let search = |(query, stats)| graph.search_until(query, (k, ef), visible, stats);
                 queries.iter().zip(stats).map(search).collect()
+            }
+            Graph::SpFresh { index, .. } => {
+                let originals = Originals::new(view, column);
+                let at = (k, ef.div_ceil(EFFORT_A_POSTING));
+                let search =
+                    |(query, stats)| index.search(query, at, wanted.visible, &originals, stats);
+                let found = queries.iter().zip(stats).map(search).collect();
+                originals.check()?;
+                found
             }
             // A search would choose an origin without having seen a vector.
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
-                let filtered = entries.map(|entries| Filtered {
+                let visible = wanted.visible;
+                let filtered = wanted.entries.map(|entries| Filtered {
                     k,
                     ef,
                     passes: visible,
                     entries,
+                    is_over: wanted.is_over,
                 });
                 let found = match (filtered, queries, &mut *stats) {
                     (None, [query], [stats]) => {
@@ -209,12 +286,17 @@ impl Graph {
             Graph::Hnsw(graph) => drop(graph.save(out)?),
             Graph::Quantized(graph) if graph.is_prepared() => drop(graph.save(out)?),
             Graph::Quantized(_) => {}
+            Graph::SpFresh { index, .. } if index.is_prepared() => drop(index.save(out)?),
+            Graph::SpFresh { .. } => {}
         }
         Ok(())
     }
 
     /// Bytes that the graph of a column takes for a row, on average over many.
     pub(crate) fn bytes_per_row(column: &VectorColumn, options: &GraphOptions) -> RowBytes {
+        if IndexKind::of(column, options.kind) == IndexKind::SpFresh {
+            return SpFresh::bytes_per_row(column.space, options.spfresh);
+        }
         match Quantization::of(column, options.quantization) {
             Quantization::None => Hnsw::bytes_per_row(column.space, options.hnsw),
             codes => QuantizedGraph::bytes_per_row(column.space, options.codes(codes)),
@@ -227,13 +309,14 @@ impl Graph {
             // Nothing leaves it.
             Graph::Hnsw(_) => None,
             Graph::Quantized(graph) => Some(graph.enter()),
+            Graph::SpFresh { index, .. } => Some(index.enter()),
         }
     }
 
     /// Bytes of those allocated that rows left, and others will take.
     pub(crate) fn free_bytes(&self) -> usize {
         match self {
-            Graph::Hnsw(_) => 0,
+            Graph::Hnsw(_) | Graph::SpFresh { .. } => 0,
             Graph::Quantized(graph) => graph.free_bytes(),
         }
     }
@@ -243,6 +326,7 @@ impl Graph {
         match self {
             Graph::Hnsw(graph) => graph.len(),
             Graph::Quantized(graph) => graph.len(),
+            Graph::SpFresh { index, .. } => index.len(),
         }
     }
 
@@ -256,6 +340,7 @@ impl Graph {
         match self {
             Graph::Hnsw(graph) => graph.memory_bytes(),
             Graph::Quantized(graph) => graph.memory_bytes(),
+            Graph::SpFresh { index, .. } => index.memory_bytes(),
         }
     }
 }
@@ -320,7 +405,7 @@ mod tests {
         let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows as i64));
         let batch = RecordBatch::try_from_iter([("id", ids), ("v", Arc::new(vectors) as _)])?;
         let schema = DatasetSchema::new(&batch.schema(), 1)?;
-        let dataset = Dataset::new(1, "d", schema, 1, Options::new("").graphs)?;
+        let dataset = Dataset::new(1, "d", schema, 1, &Options::new("").graphs)?;
         dataset.apply_put(2, Arc::new(Batch::from_record_batch(&batch)?))?;
         Ok(dataset)
     }
@@ -348,7 +433,7 @@ mod tests {
                 let exact = top.into_sorted();
                 let query = [query];
                 let stats = &mut [stats];
-                let wanted: (&(dyn Fn(u64) -> bool + Sync), _) = (&visible, None);
+                let wanted = Wanted::visible(&visible);
                 let found = graph.search(&query, (10, 50), wanted, (&view, column), stats)?;
                 let [found] = &found[..] else {
                     panic!("one answer a query: {found:?}");
@@ -369,7 +454,7 @@ mod tests {
         let graph = Graph::new(column, &Options::new("").graphs)?;
         let query = [Query::new(column.space, &vector(1))?];
         let mut stats = [SearchStats::default()];
-        let all: (&(dyn Fn(u64) -> bool + Sync), _) = (&|_| true, None);
+        let all = Wanted::visible(&|_| true);
         let found = graph.search(&query, (1, 1), all, (&view, column), &mut stats)?;
         let mut saved = Vec::new();
         graph.save(&mut saved)?;

@@ -10,7 +10,8 @@ use longbow_storage::IndexRef;
 
 use crate::column_index::ColumnIndex;
 use crate::error::Result;
-use crate::graph::{Graph, GraphOptions};
+use crate::graph::Graph;
+use crate::graph_options::GraphOptions;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
 use crate::text_file;
@@ -23,6 +24,8 @@ use crate::view::{Part, View};
 #[derive(Debug)]
 pub(crate) struct Load {
     pub dataset: String,
+    /// The dataset's number.
+    pub number: u64,
     pub index: Arc<ColumnIndex>,
     pub column: VectorColumn,
     /// As the checkpoint left it: it holds all rows of the graph that still exist.
@@ -79,7 +82,9 @@ impl Load {
                 parts.push((Part { batch, runs }, vectors));
             }
         }
-        Graph::load(&self.column, options, &self.bytes, &PartVectors(parts))
+        let saved = (&self.bytes[..], self.saved.blocks.as_deref());
+        let options = options.of_dataset(self.number);
+        Graph::load(&self.column, &options, saved, &PartVectors(parts))
     }
 }
 

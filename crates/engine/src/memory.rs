@@ -3,7 +3,8 @@
 use crate::dataset::Dataset;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::graph::{Graph, GraphOptions};
+use crate::graph::Graph;
+use crate::graph_options::GraphOptions;
 use crate::schema::DatasetSchema;
 
 /// How full the node is.

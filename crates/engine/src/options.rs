@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use longbow_index::{HnswParams, QuantizedParams};
+use longbow_index::{HnswParams, QuantizedParams, SpFreshParams};
 use longbow_log::{SyncMethod, SyncMode};
 
-use crate::graph::GraphOptions;
+use crate::block_files::BlockFiles;
+use crate::graph_options::GraphOptions;
+use crate::index_kind::IndexKind;
 
 /// Options of [`crate::Engine::open`]; see the configuration page for the meaning of each.
 #[derive(Debug, Clone)]
@@ -80,6 +82,7 @@ impl Options {
             linger: Duration::ZERO,
             log_batch_entries: 100,
             graphs: GraphOptions {
+                kind: IndexKind::Hnsw,
                 quantization: None,
                 hnsw: HnswParams {
                     m: 16,
@@ -87,6 +90,8 @@ impl Options {
                     seed: 0x4c4f_4e47,
                 },
                 rabitq: QuantizedParams::default(),
+                spfresh: SpFreshParams::default(),
+                blocks: BlockFiles::in_memory(),
             },
             ef_search: 50,
             recall_share: 0.02,

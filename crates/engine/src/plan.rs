@@ -9,6 +9,7 @@ use longbow_storage::{IdKind, IdMap};
 
 use crate::error::Result;
 use crate::graph::Graph;
+use crate::index_kind;
 use crate::memory::{Memory, graph_bytes};
 use crate::options::Options;
 use crate::quantization::{self, Quantization};
@@ -73,6 +74,7 @@ impl Plan {
     /// If the schema would be refused.
     pub fn of(load: &Load, options: &Options) -> Result<Plan> {
         let schema = DatasetSchema::new(&load.schema, 1)?;
+        index_kind::check(&load.schema, &schema.vectors, schema.metric)?;
         quantization::check(&load.schema, &schema.vectors, schema.metric)?;
         let graphs = &options.graphs;
         let columns: Vec<ColumnPlan> = schema

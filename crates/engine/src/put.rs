@@ -14,6 +14,7 @@ use crate::dataset::Dataset;
 use crate::engine::Engine;
 use crate::entry::{Op, SchemaText, Small};
 use crate::error::{Error, Result};
+use crate::index_kind;
 use crate::quantization;
 use crate::recall_target;
 use crate::schema::{DatasetSchema, stored_schema};
@@ -54,6 +55,7 @@ impl PutSession {
             view.schema.evolve(name, &stored)?;
             metric = view.schema.metric;
         }
+        index_kind::check(&stored, &meaning.vectors, metric)?;
         quantization::check(&stored, &meaning.vectors, metric)?;
         recall_target::check(&stored, &meaning.vectors)?;
         text_column::check(&stored)?;

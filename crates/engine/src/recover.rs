@@ -10,6 +10,7 @@ use longbow_log::Log;
 use longbow_storage::{DatasetManifest, IdMap, Manifest, Segment, Tombstones};
 
 use crate::apply::Committed;
+use crate::block_files::BlockFiles;
 use crate::catalog::Catalog;
 use crate::checkpoint::{MANIFEST, covered, file_number, sweep_folder};
 use crate::column_index::ColumnIndex;
@@ -55,9 +56,11 @@ pub struct Recovered {
 /// If anything in it is damaged or of a newer version; nothing is changed then.
 pub(crate) fn recover(
     disk: Arc<dyn Disk>,
-    options: Options,
+    mut options: Options,
     to_applier: Sender<Option<Committed>>,
 ) -> Result<(Shared, Recovered, Vec<Load>)> {
+    let root = options.path.join("datasets");
+    options.graphs.blocks = BlockFiles::new(Arc::clone(&disk), root);
     let started = Instant::now();
     let mut recovered = Recovered::default();
     let manifest_path = options.path.join(MANIFEST);
@@ -84,7 +87,7 @@ pub(crate) fn recover(
         observer: Arc::new(LogMetrics),
         ..longbow_log::Options::new(options.path.join("log"))
     };
-    let ((log, found), replayed) = replaying(&catalog, options.graphs, |replayer| {
+    let ((log, found), replayed) = replaying(&catalog, &options.graphs, |replayer| {
         Ok(Log::open_with(
             Arc::clone(&disk),
             log_options,
@@ -102,6 +105,7 @@ pub(crate) fn recover(
     let root = options.path.join("datasets");
     sweep_folder(disk.as_ref(), &root, &manifest, &|_, _| false)?;
     let next_file = next_file(disk.as_ref(), &options)?;
+    options.graphs.blocks.begin(next_file);
     let datasets = catalog.datasets();
     recovered.datasets = datasets.len();
     recovered.rows = datasets.iter().map(|dataset| dataset.view().live).sum();
@@ -195,7 +199,7 @@ fn load_dataset(
         view,
         ids,
         indexes,
-        options.graphs,
+        options.graphs.of_dataset(saved.number),
     );
     Ok(dataset.with_text(text))
 }
@@ -260,17 +264,18 @@ fn load_index(
 ) -> Result<(Arc<ColumnIndex>, Option<Load>)> {
     let mut indexes = saved.indexes.iter();
     let Some(saved_index) = indexes.find(|index| index.column == column.name) else {
-        let fresh = ColumnIndex::new(column, &options.graphs, 0)?;
+        let fresh = ColumnIndex::new(column, &options.graphs.of_dataset(saved.number), 0)?;
         return Ok((Arc::new(fresh), None));
     };
     let dir = options.path.join("datasets").join(saved.number.to_string());
     let index = Arc::new(ColumnIndex::loading(
         column,
-        &options.graphs,
+        &options.graphs.of_dataset(saved.number),
         saved_index.clone(),
     )?);
     let load = Load {
         dataset: saved.name.clone(),
+        number: saved.number,
         index: Arc::clone(&index),
         column: column.clone(),
         view: view.clone(),

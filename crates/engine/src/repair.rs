@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 
 use longbow_log::Cut;
-use longbow_storage::Manifest;
+use longbow_storage::{IndexRef, Manifest};
 
 use crate::checkpoint::MANIFEST;
 use crate::error::{Error, Result};
@@ -65,7 +65,8 @@ impl Folder {
         for dataset in &mut manifest.datasets {
             let dir = self.dataset_dir(dataset.number);
             let sound = |file: &String| !repair.graphs.contains(&dir.join(file));
-            dataset.indexes.retain(|index| sound(&index.file));
+            let whole = |index: &IndexRef| sound(&index.file) && index.blocks.iter().all(sound);
+            dataset.indexes.retain(whole);
             let text = dataset.text.take();
             dataset.text = text.filter(|text| text.pieces.iter().all(|piece| sound(&piece.file)));
         }

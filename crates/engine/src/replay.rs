@@ -10,7 +10,7 @@ use crate::apply::apply;
 use crate::catalog::Catalog;
 use crate::entry::{Op, Parts, Small};
 use crate::error::{Class, Error, Result};
-use crate::graph::GraphOptions;
+use crate::graph_options::GraphOptions;
 use crate::queue::{Queue, Queued};
 
 /// The most threads that apply.
@@ -22,7 +22,7 @@ const QUEUED_BYTES: u64 = 64 << 20;
 /// Applies the records of the log.
 pub(crate) struct Replayer<'a> {
     catalog: &'a Catalog,
-    params: GraphOptions,
+    params: &'a GraphOptions,
     queues: &'a [Queue],
     /// Entries applied by this thread.
     applied: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Replayer<'a> {
 /// What `open` fails with, or if no thread can be started.
 pub(crate) fn replaying<T>(
     catalog: &Catalog,
-    params: GraphOptions,
+    params: &GraphOptions,
     open: impl FnOnce(&mut Replayer<'_>) -> Result<T>,
 ) -> Result<(T, u64)> {
     let threads = thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS));
@@ -65,7 +65,7 @@ fn start<'scope>(
     scope: &'scope Scope<'scope, '_>,
     queue: &'scope Queue,
     catalog: &'scope Catalog,
-    params: GraphOptions,
+    params: &'scope GraphOptions,
 ) -> Result<()> {
     let name = "replay";
     let run = move || queue.work(|entry| replay(catalog, params, entry));
@@ -170,7 +170,7 @@ fn dataset_of(parts: &Parts) -> Option<u64> {
 }
 
 /// Applies one entry of the log if the checkpoint does not hold it already.
-fn replay(catalog: &Catalog, params: GraphOptions, entry: Queued) -> Result<bool> {
+fn replay(catalog: &Catalog, params: &GraphOptions, entry: Queued) -> Result<bool> {
     let index = entry.index;
     let schema_of = |number: u64| {
         let (applied, schema) = catalog.by_number(number)?.applied();

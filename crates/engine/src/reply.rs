@@ -15,7 +15,6 @@ use crate::answer::{Answered, Asked, Words, alpha_of};
 use crate::column_index::Reached;
 use crate::cursor::Cursor;
 use crate::dataset::Dataset;
-use crate::deadline::Deadline;
 use crate::effort::Plan;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -23,11 +22,15 @@ use crate::examples;
 use crate::explain::{Explain, FilterWork, explain};
 use crate::gather::{Located, reply_field};
 use crate::id::Id;
+use crate::moment::Moment;
 use crate::row_set::RowSet;
 use crate::schema::VectorColumn;
-use crate::search::{Rows, SearchRequest, Searcher};
+use crate::score_parts::{self, SCORE_PARTS};
+use crate::search::{Rows, Searcher};
+use crate::search_request::SearchRequest;
 use crate::slow;
 use crate::text::{TextQuery, TextReached};
+use crate::time_limits::TimeLimits;
 use crate::view::View;
 
 /// Metadata key of the schema of every reply: a [`QueryInfo`] as JSON.
@@ -78,6 +81,10 @@ pub struct QueryInfo {
     /// Why there are fewer rows than asked for, of the first query that came short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_because: Option<String>,
+    /// Why nearer rows than these may have been missed, if the search ended before it had looked everywhere: its budget
+    /// ran out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_because: Option<String>,
 }
 
 /// The reply to a search.
@@ -114,7 +121,7 @@ struct At<'a> {
     view: &'a View,
     /// Taken before the view.
     reached: &'a HashMap<String, Reached>,
-    deadline: Deadline,
+    limits: TimeLimits,
 }
 
 impl At<'_> {
@@ -128,7 +135,7 @@ impl At<'_> {
         let (rows, evaluated) =
             dataset
                 .filters
-                .rows(&**filter, &dataset.name, self.view, self.deadline)?;
+                .rows(&**filter, &dataset.name, self.view, self.limits.deadline)?;
         let work = FilterWork {
             rows_evaluated: evaluated,
             micros: micros(begun.elapsed()),
@@ -143,12 +150,7 @@ impl Engine {
     /// # Errors
     /// If the dataset, a column or a filter is wrong, or the time limit passes.
     pub fn search(&self, dataset: &str, request: &SearchRequest) -> Result<SearchReply> {
-        let mut whole = None;
-        self.search_in_pieces(dataset, request, usize::MAX, |reply| {
-            whole = Some(reply);
-            ControlFlow::Break(())
-        })?;
-        whole.ok_or(Error::NoQueryVector)
+        self.search_at(&Moment::of(self.dataset(dataset)?), request)
     }
 
     /// Searches a dataset, and hands over a reply for every `most` queries as soon as it is there, in order, until told to
@@ -162,29 +164,39 @@ impl Engine {
         dataset: &str,
         request: &SearchRequest,
         most: usize,
+        each: impl FnMut(SearchReply) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let moment = Moment::of(self.dataset(dataset)?);
+        self.search_at_in_pieces(&moment, request, most, each)
+    }
+
+    /// As [`Engine::search_in_pieces`], of a moment.
+    pub(crate) fn search_at_in_pieces(
+        &self,
+        moment: &Moment,
+        request: &SearchRequest,
+        most: usize,
         mut each: impl FnMut(SearchReply) -> ControlFlow<()>,
     ) -> Result<()> {
-        let dataset = self.dataset(dataset)?;
+        let (dataset, view) = (&*moment.dataset, &moment.view);
         let mut started = Instant::now();
         request.check()?;
-        // Before the view, so that a row which an index left out as dead is dead in the view too.
-        let (reached, text) = (dataset.reached(), dataset.text_reached());
-        let view = dataset.view();
         let column = view
             .schema
             .vector(&dataset.name, request.column.as_deref())?;
-        let fields = reply_columns(&dataset, &view, request, &column.name)?;
+        let fields = reply_columns(dataset, view, request, &column.name)?;
         let at = At {
-            dataset: &dataset,
-            view: &view,
-            reached: &reached,
-            deadline: Deadline::after(started, request.timeout),
+            dataset,
+            view,
+            reached: &moment.reached,
+            limits: TimeLimits::of(request, started),
         };
         let example = request.examples.as_ref();
-        let example = example.map(|examples| examples.resolve(&dataset, &view, column));
+        let example = example.map(|examples| examples.resolve(dataset, view, column));
         let (example, without) = example.transpose()?.unzip();
         let example = example.map(|vector| [vector]);
         let all: &[Vec<f32>] = example.as_ref().map_or(&request.vectors, |one| one);
+        let text = moment.text.clone();
         let (plan, mut asked) =
             self.asked(&at, request, column, without.unwrap_or_default(), text)?;
         // A wrong one is refused before the first is answered.
@@ -197,9 +209,9 @@ impl Engine {
         for vectors in pieces {
             let answers = asked.answer(vectors, &self.shared().helpers)?;
             if self.options().recall_share > 0.0 && asked.is_plain() {
-                asked.main.offer(&dataset, &view, vectors, &answers);
+                asked.main.offer(dataset, view, vectors, &answers);
             }
-            let mut info = summary(&answers, request.k);
+            let mut info = summary(&answers, request);
             plan.tell(&answers, &mut info);
             info.strategy = asked.strategy().unwrap_or(info.strategy);
             if let (Some(page), [answer]) = (request.shape.page, &answers[..]) {
@@ -216,7 +228,9 @@ impl Engine {
                 slow::report(&dataset.name, took, &info, why);
             }
             info.explain = why.filter(|_| request.explain);
-            let reply = table(&view, &answers, &fields, first_query, info, started)?;
+            let parts = request.score_parts.then(|| asked.part_names());
+            let beside = (first_query, parts);
+            let reply = table(view, &answers, &fields, beside, info, started)?;
             if each(reply).is_break() {
                 break;
             }
@@ -253,7 +267,7 @@ impl Engine {
                 effort: plan.effort.clone(),
                 exact: plan.exact,
                 max_distance: request.max_distance,
-                deadline: at.deadline,
+                limits: at.limits,
             };
             (plan, searcher)
         };
@@ -291,6 +305,7 @@ impl Engine {
             words,
             by_words,
             filter_work,
+            score_parts: request.score_parts,
         };
         Ok((plan, asked))
     }
@@ -335,8 +350,9 @@ fn reply_columns(
     let vector = request.include_vectors.then_some(vector);
     for name in request.columns.iter().map(String::as_str).chain(vector) {
         let at = schema.column(&dataset.name, name)?;
-        if OWN_COLUMNS.contains(&name) {
-            let expected = "a column that is not named as one of the reply's own (query_index, score, distance)";
+        let is_own = name == SCORE_PARTS && request.score_parts;
+        if OWN_COLUMNS.contains(&name) || is_own {
+            let expected = "a column that is not named as one of the reply's own (query_index, score, distance, score_parts)";
             return Err(Error::BadValue {
                 field: "columns",
                 got: name.to_owned(),
@@ -350,11 +366,21 @@ fn reply_columns(
     Ok(fields)
 }
 
-fn summary(answers: &[Answered], k: usize) -> QueryInfo {
+fn summary(answers: &[Answered], request: &SearchRequest) -> QueryInfo {
     let found = || answers.iter().map(|answer| &answer.found);
+    let cut = found().filter(|one| one.is_partial).count();
+    let budget = request.budget.unwrap_or_default();
+    let partial_because = || {
+        let queries = answers.len();
+        format!(
+            "the budget of {} ms ran out before {cut} of {queries} queries had ended",
+            budget.as_millis()
+        )
+    };
     QueryInfo {
+        partial_because: (cut > 0).then(partial_because),
         returned: answers.iter().map(|answer| answer.hits.len()).sum(),
-        asked: k * answers.len(),
+        asked: request.k * answers.len(),
         strategy: found().next().map_or("none", |one| one.strategy.name()),
         rows_scanned: found().map(|one| one.rows_scanned).sum(),
         distance_computations: found().map(|one| one.stats.distance_computations).sum(),
@@ -368,7 +394,7 @@ fn table(
     view: &View,
     answers: &[Answered],
     columns: &[FieldRef],
-    first_query: Option<i32>,
+    (first_query, parts): (Option<i32>, Option<Vec<String>>),
     mut info: QueryInfo,
     started: Instant,
 ) -> Result<SearchReply> {
@@ -376,8 +402,8 @@ fn table(
     let located = Located::new(view, hits().map(|hit| hit.row));
     let scores: Vec<f32> = hits().map(|hit| hit.score).collect();
     let distances: Float32Array = hits().map(|hit| hit.distance).collect();
-    let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len() + 3);
-    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len() + 3);
+    let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len() + 4);
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len() + 4);
     if let Some(first) = first_query {
         let of = |(query, one): (i32, &Answered)| vec![query; one.hits.len()];
         fields.push(Arc::new(Field::new("query_index", DataType::Int32, false)));
@@ -399,6 +425,12 @@ fn table(
         is_nullable,
     )));
     arrays.push(Arc::new(distances));
+    if let Some(names) = parts {
+        let rows = answers.iter().flat_map(|answer| &answer.parts);
+        let (field, array) = score_parts::column(&names, rows)?;
+        fields.push(field);
+        arrays.push(array);
+    }
     for field in gathered {
         arrays.push(located.column(field)?);
         fields.push(Arc::clone(field));

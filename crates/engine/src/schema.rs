@@ -8,6 +8,7 @@ use longbow_index::Space;
 use longbow_kernels::{Metric, Scalar};
 
 use crate::error::{Error, Result};
+use crate::index_kind::{self, IndexKind};
 use crate::quantization::{self, Quantization};
 use crate::recall_target;
 use crate::text_column;
@@ -31,6 +32,8 @@ pub struct VectorColumn {
     pub space: Space,
     /// Whether the stored bytes are what the kernels read, or must be cast to float32 first.
     pub native: bool,
+    /// Its kind of index, if its field says so.
+    pub kind: Option<IndexKind>,
     /// What its graph is to hold of each vector, if its field says so.
     pub quantization: Option<Quantization>,
     /// The recall that its searches are to reach, if its field says so.
@@ -176,6 +179,7 @@ impl DatasetSchema {
         for field in incoming.fields() {
             match self.arrow.field_with_name(field.name()) {
                 Ok(known) if same_type(known.data_type(), field.data_type()) => {
+                    index_kind::check_same(dataset, known, field)?;
                     quantization::check_same(dataset, known, field)?;
                     recall_target::check_same(dataset, known, field)?;
                     text_column::check_same(dataset, known, field)?;
@@ -273,6 +277,7 @@ fn vector_column(index: usize, field: &Field, metric: Metric) -> Result<Option<V
             dim: size,
         },
         native: native.is_some(),
+        kind: IndexKind::of_field(field),
         quantization: Quantization::of_field(field),
         recall_target: recall_target::of_field(field),
     }))

@@ -1,25 +1,19 @@
 //! The read path: nearest neighbours of a vector, never silently fewer than asked for.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use longbow_index::{Entries, FilterCost, Neighbor, Query, SearchStats, TopK};
+use rustc_hash::FxHashSet;
 
-use crate::answer::{Beside, check_words};
 use crate::column_index::Reached;
-use crate::deadline::Deadline;
 use crate::effort::Effort;
 use crate::error::{Error, Result};
-use crate::examples::Examples;
-use crate::filter::Filter;
-use crate::fusion::Fusion;
-use crate::graph::Graph;
+use crate::graph::{Graph, Wanted};
 use crate::helpers::Helpers;
-use crate::recall_target;
 use crate::row_set::RowSet;
 use crate::schema::VectorColumn;
-use crate::shape::Shape;
-use crate::text::TextQuery;
+use crate::time_limits::TimeLimits;
 use crate::view::View;
 
 /// Most neighbours that one query may ask for.
@@ -34,140 +28,6 @@ const SCAN_ROWS: u64 = 10_000;
 const PIECE: usize = 32;
 /// A thread is not worth fewer that walk the graph: several are under way at a time.
 const LEAST_PIECE: usize = 8;
-
-/// A search as asked for.
-#[derive(Debug, Clone)]
-pub struct SearchRequest {
-    /// Name of the vector column; if none, `vector` or the first.
-    pub column: Option<String>,
-    /// The query vectors.
-    pub vectors: Vec<Vec<f32>>,
-    /// Neighbours per query.
-    pub k: usize,
-    /// Effort of the graph search; if none, what the recall target needs.
-    pub ef: Option<usize>,
-    /// The share of the true neighbours that is to be found on average, above 0 and up to 1; if none, what the column's
-    /// field says, else the configured effort is made. `ef` and `exact` go before it.
-    pub recall_target: Option<f32>,
-    /// Whether to scan all rows instead of using the index.
-    pub exact: bool,
-    /// Neighbours farther away than this are left out (in the metric's own distance).
-    pub max_distance: Option<f32>,
-    /// Which rows may be found; all if there is none.
-    pub filter: Option<Arc<dyn Filter>>,
-    /// Rows whose vectors are searched for, in place of `vectors`.
-    pub examples: Option<Examples>,
-    /// Words to search for, beside the vector or in place of it.
-    pub text: Option<TextQuery>,
-    /// What the vector counts beside the words: 1 is the vector alone, 0 the words alone, between both are fused; below 0 it
-    /// is chosen by the length of the query. If none, as configured.
-    pub alpha: Option<f32>,
-    /// Searches of other vector columns, whose answers are joined to this one's. For a single query.
-    pub beside: Vec<Beside>,
-    /// How answers of several searches become one.
-    pub fusion: Fusion,
-    /// What is asked for beside the nearest `k`.
-    pub shape: Shape,
-    /// Columns to return beside id, score and distance.
-    pub columns: Vec<String>,
-    /// Whether to return the vector column.
-    pub include_vectors: bool,
-    /// Whether the reply is to say why the search went as it did.
-    pub explain: bool,
-    /// Time after which the search gives up.
-    pub timeout: Option<Duration>,
-    /// The `query_index` of the first query, for a caller that asks in pieces. Without it the column is there only
-    /// if there are several queries, and begins at 0.
-    pub first_query: Option<i32>,
-}
-
-impl SearchRequest {
-    /// A search for the `k` nearest rows of one vector, all else by default.
-    pub fn nearest(vector: Vec<f32>, k: usize) -> Self {
-        SearchRequest {
-            column: None,
-            vectors: vec![vector],
-            k,
-            ef: None,
-            recall_target: None,
-            exact: false,
-            max_distance: None,
-            filter: None,
-            examples: None,
-            text: None,
-            alpha: None,
-            beside: Vec::new(),
-            fusion: Fusion::default(),
-            shape: Shape::default(),
-            columns: Vec::new(),
-            include_vectors: false,
-            explain: false,
-            timeout: None,
-            first_query: None,
-        }
-    }
-
-    /// Checks what does not depend on the dataset.
-    ///
-    /// # Errors
-    /// If a number is out of its range or there is no vector.
-    pub fn check(&self) -> Result<()> {
-        if self.k == 0 || self.k > MAX_K {
-            return Err(Error::BadK {
-                got: self.k as i64,
-                max: MAX_K,
-            });
-        }
-        self.shape.check(self.k, self.vectors.len())?;
-        match &self.examples {
-            Some(examples) => examples.check()?,
-            None => {
-                let (words, vectors) = (self.text.is_some(), &self.vectors);
-                check_words(self.alpha, words, !vectors.is_empty())?;
-            }
-        }
-        if !self.beside.is_empty() && self.vectors.len() > 1 {
-            return Err(Error::BadValue {
-                field: "beside",
-                got: format!("{} query vectors", self.vectors.len()),
-                expected: "one, for other columns to be searched beside it",
-            });
-        }
-        if let Some(bad) = self
-            .beside
-            .iter()
-            .find(|one| !(one.weight > 0.0 && one.weight.is_finite()))
-        {
-            return Err(Error::BadValue {
-                field: "weight",
-                got: bad.weight.to_string(),
-                expected: "a number above 0",
-            });
-        }
-        if let Some(ef) = self.ef
-            && (ef == 0 || ef > MAX_EF)
-        {
-            return Err(Error::BadValue {
-                field: "ef",
-                got: ef.to_string(),
-                expected: "1 to 65536",
-            });
-        }
-        if let Some(target) = self.recall_target {
-            recall_target::check_value(target)?;
-        }
-        if let Some(distance) = self.max_distance
-            && distance.is_nan()
-        {
-            return Err(Error::BadValue {
-                field: "max_distance",
-                got: distance.to_string(),
-                expected: "a number",
-            });
-        }
-        Ok(())
-    }
-}
 
 /// How a query was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,6 +77,8 @@ pub struct Found {
     pub expected: Option<f32>,
     /// Why there are fewer than `k`, in figures.
     pub short_because: Option<String>,
+    /// Whether the search ended before it had looked everywhere, since its budget ran out.
+    pub is_partial: bool,
 }
 
 impl Found {
@@ -224,6 +86,7 @@ impl Found {
     pub(crate) fn add(&mut self, other: &Found) {
         self.rows_scanned += other.rows_scanned;
         self.stats += other.stats;
+        self.is_partial |= other.is_partial;
     }
 
     pub(crate) fn new(strategy: Strategy) -> Self {
@@ -235,6 +98,7 @@ impl Found {
             ef: None,
             expected: None,
             short_because: None,
+            is_partial: false,
         }
     }
 }
@@ -273,7 +137,7 @@ pub(crate) struct Searcher<'a> {
     pub effort: Effort,
     pub exact: bool,
     pub max_distance: Option<f32>,
-    pub deadline: Deadline,
+    pub limits: TimeLimits,
 }
 
 impl Searcher<'_> {
@@ -293,7 +157,7 @@ impl Searcher<'_> {
 
     /// Finds the neighbours of each vector on this thread, several walks of the graph at a time.
     fn find(&self, vectors: &[Vec<f32>]) -> Result<Vec<Found>> {
-        self.check_deadline()?;
+        self.limits.check()?;
         let prepare = |vector: &Vec<f32>| Ok(Query::new(self.column.space, vector)?);
         let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
         let mut all: Vec<Found> = queries.iter().map(|_| self.blank()).collect();
@@ -303,11 +167,17 @@ impl Searcher<'_> {
         for (query, found) in queries.iter().zip(&mut all) {
             if !self.is_by_graph() {
                 self.scan(query, 0, found)?;
-            } else if found.ef.is_none() || found.neighbors.len() < self.wanted() {
+            } else if !found.is_partial
+                && (found.ef.is_none() || found.neighbors.len() < self.wanted())
+            {
                 // No walk suffices, or the graph ran out of reachable rows before it ran out of rows. Only a scan knows
                 // them all.
                 found.strategy = Strategy::GraphThenExact;
+                let walked = std::mem::take(&mut found.neighbors);
                 self.scan(query, 0, found)?;
+                if found.is_partial {
+                    self.keep(walked, found);
+                }
             }
             self.cut(found);
         }
@@ -358,7 +228,7 @@ impl Searcher<'_> {
     /// Whether so few rows pass the filter that a scan of them is the better way.
     fn is_scan(&self, index: &Reached, passing: u64) -> bool {
         match &*index.graph {
-            Graph::Hnsw(_) => {
+            Graph::Hnsw(_) | Graph::SpFresh { .. } => {
                 passing <= SCAN_ROWS || (passing as f64) < self.view.live as f64 * SCAN_SHARE
             }
             Graph::Quantized(graph) => {
@@ -392,12 +262,16 @@ impl Searcher<'_> {
         let Some(index) = &self.index else {
             return Ok(());
         };
+        if self.limits.are_spent() {
+            all.iter_mut().for_each(|found| found.is_partial = true);
+            return Ok(());
+        }
         let watermark = index.watermark;
         let from_graph = match &self.effort {
             Effort::Fixed(ef) => self.walk_by(*ef, index, queries, all)?,
             Effort::Target(target, curve) => self.walk_to(*target, curve, (index, queries), all)?,
         };
-        self.check_deadline()?;
+        self.limits.check()?;
         for ((query, found), from_graph) in queries.iter().zip(all).zip(from_graph) {
             if found.ef.is_none() || watermark >= self.view.next_row {
                 found.neighbors = from_graph;
@@ -426,13 +300,24 @@ impl Searcher<'_> {
         // Dead rows that did not leave the graph yet are in the way like rows that do not pass.
         let many_dead = self.view.live * 4 < index.graph.len() as u64 * 3;
         let entries = filtered.or(many_dead.then_some(entries(&[], self.view.live)));
-        let found =
-            index
-                .graph
-                .search(queries, (self.k, ef), (&wanted, entries), at, &mut stats)?;
+        let was_cut = AtomicBool::new(false);
+        let is_over = || {
+            let spent = self.limits.are_spent();
+            was_cut.fetch_or(spent, Ordering::Relaxed);
+            spent
+        };
+        let wanted = Wanted {
+            visible: &wanted,
+            entries,
+            is_over: self.limits.have_budget().then_some(&is_over),
+        };
+        let found = index
+            .graph
+            .search(queries, (self.k, ef), wanted, at, &mut stats)?;
         for (found, stats) in all.iter_mut().zip(stats) {
             found.stats += stats;
             found.ef = Some(ef);
+            found.is_partial |= was_cut.load(Ordering::Relaxed);
         }
         Ok(found)
     }
@@ -449,15 +334,23 @@ impl Searcher<'_> {
             found.strategy = Strategy::GraphAndTail;
         }
         self.scan(query, watermark, found)?;
+        self.keep(from_graph, found);
+        Ok(())
+    }
+
+    /// Keeps the best of what was found already and of what was found now.
+    fn keep(&self, before: Vec<Neighbor>, found: &mut Found) {
         let mut top = TopK::new(self.k);
-        for neighbor in from_graph
+        let mut seen = FxHashSet::default();
+        for neighbor in before
             .into_iter()
             .chain(std::mem::take(&mut found.neighbors))
         {
-            top.push(neighbor);
+            if seen.insert(neighbor.row) {
+                top.push(neighbor);
+            }
         }
         found.neighbors = top.into_sorted();
-        Ok(())
     }
 
     /// Drops what is too far, and says why there are fewer than asked for.
@@ -474,6 +367,9 @@ impl Searcher<'_> {
             return;
         }
         let why = match (self.max_distance, &self.rows.matching) {
+            _ if found.is_partial => {
+                format!("the budget ran out with {before} rows found")
+            }
             (Some(max), _) if got < before => {
                 format!("only {got} of the nearest {before} rows are within {max}")
             }
@@ -487,9 +383,5 @@ impl Searcher<'_> {
             ),
         };
         found.short_because = Some(why);
-    }
-
-    pub fn check_deadline(&self) -> Result<()> {
-        self.deadline.check()
     }
 }

@@ -10,8 +10,11 @@ use longbow_index::{Progress, QuantizedGraph};
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::graph::{Graph, GraphOptions};
+use crate::graph::Graph;
+use crate::graph_options::GraphOptions;
 use crate::indexer::insert_rows;
+use crate::sweep;
+use crate::view::View;
 
 /// Dead rows for each living one at which a graph is rebuilt: walking them costs as much as walking the living.
 const DEAD_SHARE: f64 = 0.5;
@@ -29,8 +32,19 @@ const STEP: usize = 256;
 /// Takes a step to remove dead rows from a graph of codes, if so many have died; false if there is nothing to do now.
 pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
     let graph = index.graph();
-    let Graph::Quantized(codes) = graph.as_ref() else {
-        return false;
+    let codes = match graph.as_ref() {
+        Graph::Hnsw(_) => return false,
+        Graph::Quantized(codes) => codes,
+        Graph::SpFresh {
+            index: postings, ..
+        } => {
+            return sweep::step(dataset, index, postings).unwrap_or_else(|error| {
+                // They stay where they are, which no search sees; say so loudly.
+                let (dataset, column) = (&dataset.name, &index.column);
+                tracing::error!(dataset, column, %error, "dead rows stay in the index");
+                false
+            });
+        }
     };
     let Some(running) = index.run() else {
         return false;
@@ -47,7 +61,7 @@ pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
 /// Begins to remove the dead rows of a graph, if there are enough of them.
 fn begin(dataset: &Dataset, index: &ColumnIndex, codes: &QuantizedGraph) -> bool {
     // Rows are numbered in order, each once.
-    let died = |view: &crate::view::View| view.next_row.saturating_sub(view.live);
+    let died = View::died;
     let since = died(&dataset.view()).saturating_sub(index.died.load(Ordering::Relaxed));
     if since < FEWEST.max(codes.len() as u64 / ROWS_FOR_ONE) {
         return false;

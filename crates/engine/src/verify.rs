@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use longbow_disk::Disk;
+use longbow_index::{SpFresh, SpFreshParams};
 use longbow_storage::{DatasetManifest, FileRef, IndexRef, Manifest, Segment, Tombstones, crc32c};
 use serde::Serialize;
 
+use crate::block_files::OpenFile;
 use crate::checkpoint::{MANIFEST, covered, files_of};
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::recover::refuse_missing_log;
+use crate::schema::DatasetSchema;
 use crate::text_file;
 
 /// How much of a file is read at once, in bytes.
@@ -291,6 +294,11 @@ impl Look<'_> {
             let path = dir.join(&index.file);
             let check = |disk: &dyn Disk| check_graph(&disk.map(&path)?, index).map(|()| 0);
             self.file(FileKind::Graphs, &path, check)?;
+            if let Some(blocks) = &index.blocks {
+                let blocks = dir.join(blocks);
+                let check = |disk: &dyn Disk| check_blocks(disk, dataset, index, (&path, &blocks));
+                self.file(FileKind::Graphs, &blocks, check)?;
+            }
         }
         for file in dataset.text.iter().flat_map(|text| &text.pieces) {
             let path = dir.join(&file.file);
@@ -326,6 +334,21 @@ pub(crate) fn check_graph(bytes: &[u8], index: &IndexRef) -> Result<()> {
     }
     let file = index.file.clone();
     Err(Error::BadGraph { file })
+}
+
+/// Whether the blocks that an index names are in their file; how many rows they hold is not counted.
+fn check_blocks(
+    disk: &dyn Disk,
+    dataset: &DatasetManifest,
+    index: &IndexRef,
+    (saved, blocks): (&Path, &Path),
+) -> Result<u64> {
+    let schema = DatasetSchema::new(&dataset.schema, dataset.schema_version)?;
+    let column = schema.vector(&dataset.name, Some(&index.column))?;
+    let bytes = disk.map(saved)?;
+    let file = OpenFile(disk.open(blocks)?);
+    SpFresh::verify(column.space, SpFreshParams::default(), &bytes, &file)?;
+    Ok(0)
 }
 
 fn bytes_of(dataset: &DatasetManifest) -> u64 {

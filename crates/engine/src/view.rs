@@ -58,6 +58,11 @@ impl View {
         row < self.next_row && !self.dead.is_dead(row, self.index)
     }
 
+    /// Rows that have died by this moment: rows are numbered in order, each once.
+    pub(crate) fn died(&self) -> u64 {
+        self.next_row.saturating_sub(self.live)
+    }
+
     /// Where `row` lies: its batch and the position in it. `None` if compaction dropped it or it is younger than this view.
     pub fn locate(&self, row: u64) -> Option<(&Batch, usize)> {
         if row >= self.next_row {

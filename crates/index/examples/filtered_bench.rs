@@ -254,6 +254,7 @@ impl Bench {
                         rows: &set.entries,
                         passing: set.rows.len() as u64,
                     },
+                    is_over: None,
                 };
                 let query = &self.queries[at];
                 self.graph

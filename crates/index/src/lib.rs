@@ -1,5 +1,5 @@
-//! Nearest-neighbour search over vectors in memory: exact ([`flat`]), and by a graph of whole vectors ([`Hnsw`]) or of
-//! quantised ones ([`QuantizedGraph`]).
+//! Nearest-neighbour search: exact ([`flat`]), by a graph of whole vectors ([`Hnsw`]) or of quantised ones
+//! ([`QuantizedGraph`]), all in memory, and by postings of quantised vectors in a file of the caller's ([`SpFresh`]).
 //!
 //! # What it is
 //!
@@ -13,8 +13,8 @@
 //! # What it is not
 //!
 //! It knows no files, no network, no clock, no async runtime and no Arrow. Rows that are deleted turn
-//! invisible at once; a [`QuantizedGraph`] gives up their place when told to ([`QuantizedGraph::retire`]), an [`Hnsw`]
-//! never. It does not log: what is in memory is lost, unless saved by
+//! invisible at once; a [`QuantizedGraph`] gives up their place when told to ([`QuantizedGraph::retire`]), so does an
+//! [`SpFresh`] ([`SpFresh::sweep`]), an [`Hnsw`] never. It does not log: what is in memory is lost, unless saved by
 //! [`Hnsw::save`] or [`QuantizedGraph::save`] through a writer of the caller's.
 //!
 //! # Distances
@@ -60,6 +60,7 @@ mod bytes_per_row;
 mod candidate;
 mod checkpoint;
 mod chunks;
+mod encode;
 mod error;
 mod filter_cost;
 pub mod flat;
@@ -68,9 +69,11 @@ mod mix;
 mod pool;
 mod quantized;
 mod space;
+mod spfresh;
 mod stats;
 mod top_k;
 mod twins;
+mod vector8;
 mod vector_index;
 mod visited;
 mod visits;
@@ -83,7 +86,8 @@ pub use hnsw::{Hnsw, HnswParams};
 pub use longbow_kernels::{Metric, Scalar};
 pub use quantized::{Entries, Filtered, Progress, QuantizedGraph, QuantizedParams};
 pub use space::{Query, Space};
+pub use spfresh::{BlockFile, SpFresh, SpFreshParams, Swept};
 pub use stats::SearchStats;
 pub use top_k::{Neighbor, TopK};
-pub use vector_index::VectorIndex;
+pub use vector_index::{IsOver, VectorIndex};
 pub use visits::Visit;

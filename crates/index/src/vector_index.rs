@@ -4,6 +4,9 @@ use crate::space::{Query, Space};
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
 
+/// Whether a walk is to end with what it has found; it asks from time to time.
+pub type IsOver<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// What every index can do: take rows, and find the nearest.
 pub trait VectorIndex: Send + Sync {
     /// What the vectors are.

@@ -126,6 +126,7 @@ fn describe_index(dataset: &str, index: &ColumnIndex) -> Value {
     json!({
         "dataset": dataset,
         "column": index.column,
+        "index": graph.kind().name(),
         "quantization": graph.quantization().name(),
         "rows": graph.len(),
         "bytes": graph.memory_bytes(),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::filter::Conditions;
 use crate::json;
 use crate::number::{count, not_negative};
-use crate::refusal::{Result, invalid, unimplemented};
+use crate::refusal::{Refusal, Result, invalid, unimplemented};
 
 /// The keys of a search object.
 pub(crate) const SEARCH_KEYS: &[&str] = &[
@@ -46,7 +46,9 @@ pub(crate) const SEARCH_KEYS: &[&str] = &[
     "local_only",
     "consistency",
     "explain",
+    "score_parts",
     "timeout_ms",
+    "budget_ms",
 ];
 
 /// A search as clients write it.
@@ -85,7 +87,9 @@ pub struct SearchObject {
     local_only: Option<bool>,
     consistency: Option<String>,
     explain: Option<bool>,
+    score_parts: Option<bool>,
     timeout_ms: Option<i64>,
+    budget_ms: Option<i64>,
 }
 
 /// A search of another vector column, for the same answer.
@@ -159,10 +163,12 @@ impl SearchObject {
             max,
         })?;
         let ef = self.ef.map(|ef| not_negative("ef", ef)).transpose()?;
-        let timeout = self
-            .timeout_ms
-            .map(|ms| not_negative("timeout_ms", ms))
-            .transpose()?;
+        let time = |name, ms: Option<i64>| {
+            let ms = ms.map(|ms| not_negative(name, ms)).transpose()?;
+            Ok::<_, Refusal>(ms.map(Duration::from_millis))
+        };
+        let timeout = time("timeout_ms", self.timeout_ms)?;
+        let budget = time("budget_ms", self.budget_ms)?;
         let request = SearchRequest {
             ef: ef.map(|ef| usize::try_from(ef).unwrap_or(usize::MAX)),
             recall_target: self.recall_target,
@@ -172,6 +178,7 @@ impl SearchObject {
             examples,
             text,
             explain: self.explain.unwrap_or(false),
+            score_parts: self.score_parts.unwrap_or(false),
             alpha: self.alpha,
             beside: beside.map(BesideObject::into_beside).collect(),
             fusion,
@@ -179,7 +186,8 @@ impl SearchObject {
             column: self.column,
             columns: self.columns.unwrap_or_default(),
             include_vectors: self.include_vectors.unwrap_or(false),
-            timeout: timeout.map(Duration::from_millis),
+            timeout,
+            budget,
             first_query,
             vectors,
             ..SearchRequest::nearest(Vec::new(), k)

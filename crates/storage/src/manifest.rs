@@ -97,6 +97,9 @@ pub struct IndexRef {
     pub crc32c: u32,
     /// Rows before this one are in the index, or dead.
     pub rows_end: u64,
+    /// Name of the file of its blocks in the dataset's folder, if it keeps some. Blocks have checksums of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<String>,
 }
 
 /// A saved text index.

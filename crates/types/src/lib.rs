@@ -33,7 +33,9 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod from_value;
 pub mod host;
+mod index_choice;
 mod inputs;
 mod listing;
 mod metrics;
@@ -45,6 +47,7 @@ mod value;
 
 pub use error::{ConfigError, Source};
 pub use host::Host;
+pub use index_choice::IndexChoice;
 pub use inputs::{ConfigFile, Inputs};
 pub use listing::{markdown, text};
 pub use metrics::{Metrics, gauge, metrics};

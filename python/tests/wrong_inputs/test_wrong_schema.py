@@ -11,6 +11,7 @@ VECTOR = pa.list_(F32, 2)
 ID = ("id", pa.int64())
 METRIC = b"longbow.metric"
 QUANTIZATION = b"longbow.quantization"
+INDEX = b"longbow.index"
 RECALL = b"longbow.recall_target"
 
 
@@ -32,6 +33,10 @@ def quantized(
     ]
     schema = pa.schema(fields, batch.schema.metadata)
     return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def with_index(value: bytes, metric: bytes | None = None, column: str = "vector") -> pa.RecordBatch:
+    return quantized(value, metric, column, INDEX)
 
 
 def with_recall(value: bytes, column: str = "vector") -> pa.RecordBatch:
@@ -118,6 +123,17 @@ FIRST = {
         "bad_recall_target",
         ["'vector'", "'high'", "above 0 and up to 1"],
     ),
+    "unknown index": (with_index(b"ivf"), "bad_index", ["'vector'", "'ivf'", "spfresh"]),
+    "index that the metric cannot have": (
+        with_index(b"spfresh", metric=b"dot_product"),
+        "bad_index",
+        ["'vector'", "choose hnsw"],
+    ),
+    "index of no vector": (
+        with_index(b"hnsw", column="id"),
+        "bad_index",
+        ["'id'", "remove it"],
+    ),
     "recall target above 1": (with_recall(b"1.5"), "bad_recall_target", ["'vector'", "'1.5'"]),
     "recall target of 0": (with_recall(b"0"), "bad_recall_target", ["'vector'", "'0'"]),
     "recall target that is NaN": (with_recall(b"NaN"), "bad_recall_target", ["'vector'", "'NaN'"]),
@@ -162,6 +178,11 @@ LATER = {
         quantized(b"rabitq"),
         "quantization_changed",
         ["'vector'", "'good'", "rabitq", "new dataset"],
+    ),
+    "changed index": (
+        with_index(b"spfresh"),
+        "index_changed",
+        ["'vector'", "'good'", "spfresh", "new dataset"],
     ),
     "changed recall target": (
         with_recall(b"0.9"),

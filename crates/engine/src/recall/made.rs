@@ -7,7 +7,7 @@ use super::curve::Origin;
 use crate::column_index::Reached;
 use crate::dice::Dice;
 use crate::error::Result;
-use crate::graph::sample;
+use crate::graph::{Wanted, sample};
 use crate::schema::VectorColumn;
 use crate::vectors::Vectors;
 use crate::view::View;
@@ -145,9 +145,13 @@ fn neighbors(
     let query = [Query::new(column.space, vector)?];
     let mut stats = [SearchStats::default()];
     let at = (view, column);
-    let found = reached
-        .graph
-        .search(&query, (NEAR, EF), (&visible, None), at, &mut stats)?;
+    let found = reached.graph.search(
+        &query,
+        (NEAR, EF),
+        Wanted::visible(&visible),
+        at,
+        &mut stats,
+    )?;
     let mut near = Vec::with_capacity(NEAR);
     for neighbor in found.iter().flatten() {
         let Some((batch, at)) = view.locate(neighbor.row) else {

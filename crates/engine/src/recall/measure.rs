@@ -5,6 +5,7 @@ use longbow_kernels::Metric;
 
 use crate::column_index::Reached;
 use crate::error::Result;
+use crate::graph::Wanted;
 use crate::schema::VectorColumn;
 use crate::vectors::Vectors;
 use crate::view::View;
@@ -158,7 +159,7 @@ pub(crate) fn climb(
         let found = reached.graph.search(
             query,
             (MOST.min(ef), ef),
-            (&visible, None),
+            Wanted::visible(&visible),
             (view, column),
             &mut stats,
         )?;

@@ -108,7 +108,7 @@ mod tests {
             Field::new("v", DataType::FixedSizeList(item, 2), true),
         ];
         let schema = DatasetSchema::new(&Arc::new(Schema::new(fields)), 1).expect("a schema");
-        Dataset::new(1, "d", schema, 1, Options::new("").graphs).expect("good parameters")
+        Dataset::new(1, "d", schema, 1, &Options::new("").graphs).expect("good parameters")
     }
 
     /// The answer to each of some queries, whose distance is its place.
@@ -122,6 +122,7 @@ mod tests {
                 score: 0.0,
                 distance: None,
             }],
+            parts: Vec::new(),
         };
         (vectors, (0..count).map(answer).collect())
     }

@@ -3,7 +3,9 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use longbow_engine::{Engine, GraphOptions, HnswParams, Options, Quantization, SyncMode};
+use longbow_engine::{
+    Engine, GraphOptions, HnswParams, IndexKind, Options, Quantization, SyncMode,
+};
 use proptest::prelude::*;
 
 use crate::drive::{Kind, Step, WEIGHTS, World};
@@ -44,6 +46,8 @@ fn live(shape: Shape, steps: &[Step]) -> [usize; 2] {
     let mut options = small(folder.path());
     let kinds = [Quantization::None, Quantization::Rabitq];
     options.graphs.quantization = Some(kinds[steps.len() % 2]);
+    let indexes = [IndexKind::Hnsw, IndexKind::SpFresh];
+    options.graphs.kind = indexes[steps.len() / 2 % 2];
     let mut world = World::new(shape);
     let mut engine = Engine::open_folder(options.clone()).expect("an empty folder opens");
     assert_eq!(panics(), 0);
@@ -59,6 +63,7 @@ fn live(shape: Shape, steps: &[Step]) -> [usize; 2] {
             if random.once_in(3) {
                 // The graphs of the other kind go.
                 options.graphs.quantization = Some(*random.pick(&kinds));
+                options.graphs.kind = *random.pick(&indexes);
             }
             engine = Engine::open_folder(options.clone()).expect("what was closed opens");
             let found = engine.recovered();

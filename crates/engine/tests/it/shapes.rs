@@ -4,13 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Int64Type};
-use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch};
+use arrow_array::types::{Float32Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field};
 use longbow_disk::MemoryDisk;
 use longbow_engine::{
-    Beside, Cursor, Engine, Error, Examples, Fusion, Grouping, Id, SearchReply, SearchRequest,
-    Shape,
+    Beside, Cursor, Engine, Error, Examples, Fusion, Grouping, Id, SCORE_PARTS, SearchReply,
+    SearchRequest, Shape,
 };
 
 use crate::condition::{Comparison, Condition};
@@ -245,4 +245,98 @@ fn columns_are_searched_together() {
     let mut wrong = together(1.0, Fusion::Weighted);
     wrong.beside[0].vector.pop();
     assert_eq!(code(&engine, &wrong).0, "dimension_mismatch");
+}
+
+/// Rank, score and contribution that a search gave each row of a reply.
+fn parts(reply: &SearchReply, name: &str) -> Vec<Option<(i32, f32, f32)>> {
+    let parts = reply.batch.column_by_name(SCORE_PARTS).expect("a column");
+    let of_search = parts.as_struct().column_by_name(name).expect("a search");
+    let of_search = of_search.as_struct();
+    let ranks = of_search.column(0).as_primitive::<Int32Type>();
+    let floats = |at: usize| of_search.column(at).as_primitive::<Float32Type>();
+    let part = |row: usize| {
+        of_search.is_valid(row).then(|| {
+            let rank = ranks.value(row);
+            (rank, floats(1).value(row), floats(2).value(row))
+        })
+    };
+    (0..reply.batch.num_rows()).map(part).collect()
+}
+
+#[test]
+fn a_score_is_told_in_its_parts() {
+    let engine = open(&MemoryDisk::new());
+    fill(&engine, 0..200);
+    let search = |beside: &[(&str, f32)], shape: Shape| {
+        let of_column = |(column, weight): &(&str, f32)| Beside {
+            column: (*column).into(),
+            vector: vec![900.0, 0.0],
+            weight: *weight,
+        };
+        let request = SearchRequest {
+            beside: beside.iter().map(of_column).collect(),
+            score_parts: true,
+            shape,
+            ..SearchRequest::nearest(vec![60.0, 0.0], 200)
+        };
+        engine.search("d", &request).expect("a good request")
+    };
+    // Two of the searches are of the same column.
+    let reply = search(&[("back", 3.0), ("back", 1.0)], Shape::default());
+    let names = ["vector", "back", "back_2"].map(|name| parts(&reply, name));
+    for (row, (id, score)) in ids(&reply).iter().zip(reply.scores()).enumerate() {
+        let [near, far, again] = names.each_ref().map(|parts| parts[row].expect("all found"));
+        let distance = |from: i64| (id - from).abs() as f32;
+        assert!(
+            (near.1 - 1.0 / (1.0 + distance(60))).abs() < 1e-6,
+            "{id}: {near:?}"
+        );
+        assert_eq!((far.0, far.1), (again.0, again.1));
+        let closer = (0..200).filter(|other: &i64| (other - 60).abs() < (id - 60).abs());
+        let first = closer.count() as i32 + 1;
+        assert!((first..=first + 1).contains(&near.0), "{id}: {near:?}");
+        assert!((near.2 - 1.0 / (60.0 + near.0 as f32)).abs() < 1e-6);
+        assert!((far.2 - 3.0 * again.2).abs() < 1e-6);
+        assert!((near.2 + far.2 + again.2 - score).abs() < 1e-6);
+    }
+    // What one search found alone is its own, before anything was left out.
+    let offset = Shape {
+        offset: 5,
+        ..Shape::default()
+    };
+    for (shape, first) in [(Shape::default(), 1), (offset, 6)] {
+        let reply = search(&[], shape);
+        let parts = parts(&reply, "vector");
+        for ((part, score), rank) in parts.iter().zip(reply.scores()).zip(first..) {
+            assert_eq!(*part, Some((rank, *score, *score)));
+        }
+    }
+    let plain = engine.search("d", &ask(3, Shape::default()));
+    let plain = plain.expect("a good request").batch;
+    assert!(plain.column_by_name(SCORE_PARTS).is_none());
+}
+
+#[test]
+fn a_row_that_a_search_did_not_find_has_no_part_of_it() {
+    let engine = open(&MemoryDisk::new());
+    fill(&engine, 0..500);
+    let request = SearchRequest {
+        beside: vec![Beside {
+            column: "back".into(),
+            vector: vec![600.0, 0.0],
+            weight: 1.0,
+        }],
+        score_parts: true,
+        ..SearchRequest::nearest(vec![0.0, 0.0], 10)
+    };
+    let reply = engine.search("d", &request).expect("a good request");
+    let (near, far) = (parts(&reply, "vector"), parts(&reply, "back"));
+    for (row, id) in ids(&reply).into_iter().enumerate() {
+        // Each search gives a hundred rows: those of the smallest ids, and those around 400.
+        assert_eq!(
+            (near[row].is_some(), far[row].is_some()),
+            (id < 100, id > 300),
+            "{id}"
+        );
+    }
 }

@@ -28,9 +28,11 @@
 
 mod prune;
 mod read;
+mod reader;
 mod write;
 
 pub(crate) use read::same;
+pub(crate) use reader::{Reader, checked};
 pub use write::Saved;
 pub(crate) use write::Sink;
 

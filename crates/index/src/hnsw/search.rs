@@ -8,6 +8,7 @@ use crate::candidate::Candidate;
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
+use crate::vector_index::IsOver;
 
 impl Hnsw {
     /// The `k` visible rows nearest to `query`, nearest first, as far as a walk that holds the best `ef` finds them.
@@ -28,6 +29,22 @@ impl Hnsw {
         k: usize,
         ef: usize,
         visible: &(dyn Fn(u64) -> bool + Sync),
+        stats: &mut SearchStats,
+    ) -> Vec<Neighbor> {
+        self.search_until(query, (k, ef), (visible, None), stats)
+    }
+
+    /// As [`Hnsw::search`] for `(k, ef)`; the function beside `visible` is asked from time to time whether the walk is to end
+    /// with what it has found.
+    ///
+    /// # Panics
+    /// If `query` was prepared for another space.
+    #[must_use]
+    pub fn search_until(
+        &self,
+        query: &Query,
+        (k, ef): (usize, usize),
+        (visible, is_over): (&(dyn Fn(u64) -> bool + Sync), Option<IsOver<'_>>),
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         assert_eq!(
@@ -55,7 +72,10 @@ impl Hnsw {
                 nearest,
                 0,
                 ef.max(k),
-                &Visible(visible),
+                &Visible {
+                    row: visible,
+                    is_over,
+                },
                 &mut scratch,
             );
             let row = |c: &Candidate| Neighbor {

@@ -8,6 +8,7 @@ use super::nodes::NONE;
 use super::scratch::Scratch;
 use super::vectors::Probe;
 use crate::candidate::Candidate;
+use crate::vector_index::IsOver;
 
 /// Neighbours whose vectors are asked for while the others are still being looked up.
 const EARLY: usize = 4;
@@ -19,7 +20,16 @@ pub(crate) trait Admit {
     /// # Safety
     /// The node was written, and the write happened before.
     unsafe fn admit(&self, graph: &Hnsw, probe: Probe<'_>, node: Candidate, found: &mut Found<'_>);
+
+    /// Whether the walk is to end with what it has found.
+    #[inline(always)]
+    fn is_over(&self) -> bool {
+        false
+    }
 }
+
+/// Nodes of a walk between which it is asked whether it is to end: some microseconds.
+const UNASKED: u64 = 16;
 
 /// The `ef` nearest so far.
 pub(crate) struct Found<'a> {
@@ -68,19 +78,23 @@ impl Admit for Everything {
 }
 
 /// Takes nodes and their twins, of rows that are visible: for searching.
-pub(crate) struct Visible<'a>(pub(crate) &'a (dyn Fn(u64) -> bool + Sync));
+pub(crate) struct Visible<'a> {
+    pub(crate) row: &'a (dyn Fn(u64) -> bool + Sync),
+    /// Whether the walk is to end.
+    pub(crate) is_over: Option<IsOver<'a>>,
+}
 
 impl Admit for Visible<'_> {
     #[inline(always)]
     unsafe fn admit(&self, graph: &Hnsw, probe: Probe<'_>, node: Candidate, found: &mut Found<'_>) {
         // SAFETY: the caller vouches for the node, and a twin that was read was written before it was chained.
         unsafe {
-            if self.0(graph.nodes.row(node.node())) {
+            if (self.row)(graph.nodes.row(node.node())) {
                 found.push(node);
             }
             let mut twin = graph.nodes.twin(node.node());
             while twin != NONE && found.takes(Candidate::new(node.distance(), twin)) {
-                if self.0(graph.nodes.row(twin)) {
+                if (self.row)(graph.nodes.row(twin)) {
                     // Where the metric is cosine, lengths of twins may differ, and so may the last digits.
                     found.compared += 1;
                     found.push(Candidate::new(graph.vectors.distance(probe, twin), twin));
@@ -88,6 +102,11 @@ impl Admit for Visible<'_> {
                 twin = graph.nodes.twin(twin);
             }
         }
+    }
+
+    #[inline(always)]
+    fn is_over(&self) -> bool {
+        self.is_over.is_some_and(|is_over| is_over())
     }
 }
 
@@ -137,6 +156,9 @@ impl Hnsw {
                     break;
                 }
                 stats.nodes_popped += 1;
+                if stats.nodes_popped.is_multiple_of(UNASKED) && admit.is_over() {
+                    break;
+                }
                 fresh.clear();
                 // The next node is known unless a nearer one turns up; by then its links have come.
                 if let Some(Reverse(next)) = open.peek() {

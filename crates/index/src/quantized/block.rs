@@ -33,6 +33,7 @@ use parking_lot::Mutex;
 
 use crate::chunks::{ALIGN, Chunks};
 use crate::twins::chain;
+use crate::vector8::Vector8;
 
 /// No node: it ends a chain of twins, and stands in a free slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -56,31 +57,6 @@ struct Head {
     sum: i32,
     apart: AtomicU32,
     leaving: AtomicU32,
-}
-
-/// A vector as its eight-bit code: `scale * code` is the rotated vector, nearly.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Vector8 {
-    pub(super) code: *const i8,
-    pub(super) scale: f32,
-    /// Squared length of what the code stands for.
-    pub(super) norm: f32,
-    /// Sum of the code's elements.
-    pub(super) sum: i32,
-}
-
-impl Vector8 {
-    /// A code of `code.len()` elements with its scale.
-    pub(super) fn new(code: &[u8], scale: f32) -> Self {
-        let elements = || code.iter().map(|c| i32::from(*c as i8));
-        let squares: i64 = elements().map(|c| i64::from(c * c)).sum();
-        Vector8 {
-            code: code.as_ptr().cast(),
-            scale,
-            norm: scale * scale * squares as f32,
-            sum: elements().sum(),
-        }
-    }
 }
 
 /// An edge to be written: where it leads, and the code of the way.

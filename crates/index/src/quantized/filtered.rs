@@ -14,6 +14,7 @@ use crate::checkpoint::VectorSource;
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
+use crate::vector_index::IsOver;
 
 /// What is asked of the rows that pass a filter.
 #[derive(Clone, Copy)]
@@ -26,7 +27,12 @@ pub struct Filtered<'a> {
     pub passes: &'a (dyn Fn(u64) -> bool + Sync),
     /// What is known of those that pass.
     pub entries: Entries<'a>,
+    /// Asked from time to time whether the walk is to end with what it has found; without it, it never is.
+    pub is_over: Option<IsOver<'a>>,
 }
+
+/// Steps of a walk between which it is asked whether it is to end: some microseconds.
+const UNASKED: u32 = 64;
 
 /// What is known of the rows that pass a filter, for a walk that finds few of them around the query.
 #[derive(Debug, Clone, Copy)]
@@ -62,13 +68,27 @@ struct FilteredSearch<'a> {
     ef: usize,
     entries: Entries<'a>,
     phase: Phase<'a>,
+    is_over: Option<IsOver<'a>>,
+    /// Steps of the walk through the lowest level.
+    steps: u32,
+    /// Whether it was told to end.
+    was_cut: bool,
 }
 
 impl Steps for FilteredSearch<'_> {
     #[inline(always)]
     fn step(&mut self) -> bool {
         match &mut self.phase {
-            Phase::Below(walk) => walk.step(),
+            _ if self.was_cut => false,
+            Phase::Below(walk) => {
+                self.steps = self.steps.wrapping_add(1);
+                if let Some(is_over) = self.is_over
+                    && self.steps.is_multiple_of(UNASKED)
+                {
+                    self.was_cut = is_over();
+                }
+                !self.was_cut && walk.step()
+            }
             Phase::Above(walk) => {
                 if !walk.step() {
                     self.go_down();
@@ -234,6 +254,9 @@ impl QuantizedGraph {
             ef: filtered.ef.max(filtered.k),
             entries: filtered.entries,
             phase,
+            is_over: filtered.is_over,
+            steps: 0,
+            was_cut: false,
         };
         if is_low {
             // SAFETY: there is no start.

@@ -1,11 +1,12 @@
 use super::QuantizedGraph;
-use super::block::{Edge, NONE, Vector8};
+use super::block::{Edge, NONE};
 use super::level::{FEWER, LEVELS, Level};
 use super::scratch::Scratch;
 use super::walk::{Staying, Walk};
 use crate::candidate::Candidate;
 use crate::error::{Error, Result};
 use crate::mix::mix;
+use crate::vector8::Vector8;
 use longbow_kernels::rabitq::SLOTS;
 use std::sync::atomic::Ordering;
 
@@ -198,19 +199,11 @@ impl QuantizedGraph {
         // SAFETY: the caller vouches for both nodes.
         unsafe {
             let (from, other) = (level.blocks.vector(node), level.blocks.vector(to));
-            let residual = self.encoder().rabitq.residual(
-                (from.code, from.scale),
-                (other.code, other.scale),
-                bits,
-            );
-            let t = residual.norm / residual.total;
-            let t = if t.is_finite() { t } else { 0.0 };
-            // The factor as it will be read, so that rounding it does not move the estimate.
-            let factor = f32::from_bits((-2.0 * t).to_bits() & 0xFFFF_0000);
+            let (add, factor) = self.encoder().way(from, other, bits);
             let edge = Edge {
                 to,
                 bits,
-                add: residual.norm - factor * residual.origin,
+                add,
                 factor,
             };
             level.blocks.set_edge(node, slot, &edge);

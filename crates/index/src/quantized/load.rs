@@ -1,74 +1,16 @@
 use std::sync::atomic::Ordering;
 
-use crc_fast::{CrcAlgorithm, checksum};
 use longbow_kernels::rabitq::SLOTS;
 
-use super::block::{FREE, NONE, Vector8};
+use super::block::{FREE, NONE};
 use super::level::Level;
 use super::save::{HEADER, MAGIC, NODE, VERSION};
 use super::{QuantizedGraph, QuantizedParams};
-use crate::checkpoint::same;
+use crate::checkpoint::{Reader, checked, same};
+use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::space::Space;
-
-/// Bytes that are read from their begin to their end.
-struct Reader<'a> {
-    input: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
-        let have = self.input.len();
-        match self
-            .at
-            .checked_add(count)
-            .and_then(|end| self.input.get(self.at..end))
-        {
-            Some(bytes) => {
-                self.at += count;
-                Ok(bytes)
-            }
-            None => Err(Error::Truncated {
-                need: self.at as u64 + count as u64,
-                have: have as u64,
-            }),
-        }
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.bytes(N)?);
-        Ok(array)
-    }
-
-    fn u32(&mut self) -> Result<u32> {
-        self.array().map(u32::from_le_bytes)
-    }
-
-    fn f32(&mut self) -> Result<f32> {
-        self.array().map(f32::from_le_bytes)
-    }
-
-    fn u64(&mut self) -> Result<u64> {
-        self.array().map(u64::from_le_bytes)
-    }
-
-    /// A number that must be below a limit, or, if told so, [`NONE`].
-    fn node(&mut self, field: &'static str, limit: u32, or_none: bool) -> Result<u32> {
-        let at = self.at as u64;
-        let node = self.u32()?;
-        if node < limit || or_none && node == NONE {
-            return Ok(node);
-        }
-        Err(Error::Inconsistent {
-            at,
-            field,
-            got: u64::from(node),
-            limit: u64::from(limit),
-        })
-    }
-}
+use crate::vector8::Vector8;
 
 impl QuantizedGraph {
     /// Whether bytes begin as [`QuantizedGraph::save`] writes them.
@@ -85,7 +27,7 @@ impl QuantizedGraph {
     pub fn load(space: Space, params: QuantizedParams, input: &[u8]) -> Result<QuantizedGraph> {
         let graph = QuantizedGraph::new(space, params)?;
         let mut reader = Reader {
-            input: check_sum(input)?,
+            input: checked(input, MAGIC, VERSION)?,
             at: 0,
         };
         let rows = graph.read_header(&mut reader)?;
@@ -130,7 +72,7 @@ impl QuantizedGraph {
         let rows = reader.u64()?;
         debug_assert_eq!(reader.at, HEADER, "bytes before the centre");
         let centre: Result<Vec<f32>> = (0..self.space.dim).map(|_| reader.f32()).collect();
-        let encoder = super::encode::Encoder::new(self.space, self.params.seed, centre?);
+        let encoder = Encoder::new(self.space, self.params.seed, centre?);
         let fresh = self.encoder.set(encoder);
         debug_assert!(fresh.is_ok(), "a new graph has no centre");
         Ok(rows)
@@ -152,7 +94,7 @@ impl QuantizedGraph {
                 limit: left / (NODE + dim) as u64,
             });
         }
-        let entry = reader.node("entry", nodes, nodes == 0)?;
+        let entry = node(reader, "entry", nodes, nodes == 0)?;
         let mut follows = vec![false; nodes as usize];
         for _ in 0..nodes {
             self.read_node(level, (nodes, below), &mut follows, reader)?;
@@ -187,12 +129,12 @@ impl QuantizedGraph {
             });
         }
         let twin_at = reader.at as u64;
-        let twin = reader.node("twin", nodes, true)?;
+        let twin = node(reader, "twin", nodes, true)?;
         let apart = reader.u32()?;
         let scale = reader.f32()?;
         let mut ids = [NONE; SLOTS];
         for id in &mut ids {
-            *id = reader.node("neighbour", nodes, true)?;
+            *id = node(reader, "neighbour", nodes, true)?;
         }
         let code = reader.bytes(self.encoder().dim())?;
         let vector = Vector8::new(code, scale);
@@ -251,32 +193,6 @@ impl QuantizedGraph {
     }
 }
 
-/// Checks magic, version and checksum, and returns the bytes before the checksum.
-fn check_sum(input: &[u8]) -> Result<&[u8]> {
-    let mut reader = Reader { input, at: 0 };
-    let magic = reader.array()?;
-    if magic != MAGIC {
-        return Err(Error::Magic {
-            expected: MAGIC,
-            got: magic,
-        });
-    }
-    let version = reader.u32()?;
-    if version != VERSION {
-        return Err(Error::Version {
-            known: VERSION,
-            got: version,
-        });
-    }
-    let (body, sum) = input.split_at(input.len() - 4);
-    let expected = u32::from_le_bytes([sum[0], sum[1], sum[2], sum[3]]);
-    let got = checksum(CrcAlgorithm::Crc32Iscsi, body) as u32;
-    if expected != got {
-        return Err(Error::Checksum { expected, got });
-    }
-    Ok(body)
-}
-
 /// Checks that every chain of twins begins somewhere: none is a ring, in which a search would turn forever.
 fn check_chains(level: &Level, nodes: u32, follows: &[bool]) -> Result<()> {
     let mut reached = 0;
@@ -296,5 +212,20 @@ fn check_chains(level: &Level, nodes: u32, follows: &[bool]) -> Result<()> {
         field: "nodes in chains of twins that begin somewhere",
         got: u64::from(reached),
         limit: u64::from(nodes),
+    })
+}
+
+/// A number that must be below a limit, or, if told so, [`NONE`].
+fn node(reader: &mut Reader<'_>, field: &'static str, limit: u32, or_none: bool) -> Result<u32> {
+    let at = reader.at as u64;
+    let node = reader.u32()?;
+    if node < limit || or_none && node == NONE {
+        return Ok(node);
+    }
+    Err(Error::Inconsistent {
+        at,
+        field,
+        got: u64::from(node),
+        limit: u64::from(limit),
     })
 }

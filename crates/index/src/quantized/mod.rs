@@ -31,7 +31,6 @@
 //! estimate of one neighbour, and compares it in vain or passes it over this once.
 
 pub(crate) mod block;
-mod encode;
 mod filtered;
 mod filtered_begin;
 mod filtered_walk;
@@ -67,7 +66,7 @@ pub use filtered::{Entries, Filtered};
 pub use params::QuantizedParams;
 pub use removal::Progress;
 
-use encode::Encoder;
+use crate::encode::Encoder;
 use level::{LEVELS, Level};
 use parking_lot::{Mutex, RwLock};
 use places::Places;

@@ -31,10 +31,10 @@ use std::sync::atomic::Ordering;
 
 use super::QuantizedGraph;
 use super::block::{FREE, NONE};
-use super::encode::Encoder;
 use super::level::Level;
 use super::removal::Removal;
 use crate::checkpoint::{Saved, Sink};
+use crate::encode::Encoder;
 use crate::error::{Error, Result};
 
 pub(super) const MAGIC: [u8; 8] = *b"LBWQGRF\0";

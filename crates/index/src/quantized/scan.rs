@@ -1,10 +1,10 @@
 //! Exact search among rows that are given one by one.
 
 use super::QuantizedGraph;
-use super::encode::Encoded;
 use super::scratch::Scratch;
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
+use crate::encode::Encoded;
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};

@@ -3,9 +3,9 @@ use std::collections::BinaryHeap;
 
 use longbow_kernels::rabitq::Lut;
 
-use super::encode::Encoded;
 use super::front::Front;
 use crate::candidate::Candidate;
+use crate::encode::Encoded;
 use crate::pool::Room;
 use crate::stats::SearchStats;
 use crate::visited::Visited;

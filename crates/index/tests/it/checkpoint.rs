@@ -6,7 +6,7 @@ use longbow_index::{
 };
 use proptest::prelude::*;
 
-use crate::common::{Data, all, kinds};
+use crate::common::{Data, all, kinds, sealed};
 
 /// The vectors of the rows for which a condition holds.
 struct Rows<'a, F: Fn(u64) -> bool>(&'a Data, F);
@@ -302,15 +302,6 @@ fn no_single_changed_byte_goes_unnoticed() -> Result<()> {
         error(&data, &bytes);
     }
     Ok(())
-}
-
-/// Makes the checksum right, so that what is behind it is put to the test.
-fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
-    let end = bytes.len().saturating_sub(4);
-    let check = checksum(CrcAlgorithm::Crc32Iscsi, &bytes[..end]) as u32;
-    bytes.truncate(end);
-    bytes.extend_from_slice(&check.to_le_bytes());
-    bytes
 }
 
 /// Loads what may be anything, and if it is an index uses it.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crc_fast::{CrcAlgorithm, checksum};
 use half::f16;
 use longbow_index::{
     Hnsw, HnswParams, Metric, Neighbor, Query, Result, Scalar, SearchStats, Space, TopK,
@@ -186,4 +187,13 @@ pub fn kinds() -> impl Iterator<Item = (Scalar, Metric)> {
     Scalar::ALL
         .into_iter()
         .flat_map(|scalar| Metric::ALL.map(|metric| (scalar, metric)))
+}
+
+/// Makes the checksum right, so that what is behind it is put to the test.
+pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let end = bytes.len().saturating_sub(4);
+    let check = checksum(CrcAlgorithm::Crc32Iscsi, &bytes[..end]) as u32;
+    bytes.truncate(end);
+    bytes.extend_from_slice(&check.to_le_bytes());
+    bytes
 }

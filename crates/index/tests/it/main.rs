@@ -7,3 +7,4 @@ mod flat;
 mod model;
 mod quantized;
 mod recall;
+mod spfresh;

@@ -1,7 +1,7 @@
 //! What the graph finds, against the exact scan.
 
 use crate::common::{Data, Dice, all, encode, kinds};
-use longbow_index::{Hnsw, HnswParams, Metric, Query, Result, Scalar, SearchStats, Space};
+use longbow_index::{Hnsw, HnswParams, IsOver, Metric, Query, Result, Scalar, SearchStats, Space};
 
 #[test]
 fn finds_95_of_100_on_clusters_for_each_type_and_metric() -> Result<()> {
@@ -327,5 +327,30 @@ fn stats_count_what_a_search_did() -> Result<()> {
         high.nodes_popped >= 500 && high.distance_computations <= 3100,
         "{high:?}"
     );
+    Ok(())
+}
+
+#[test]
+fn a_walk_that_is_told_to_end_gives_what_it_has() -> Result<()> {
+    let space = Space {
+        scalar: Scalar::F32,
+        metric: Metric::Euclidean,
+        dim: 16,
+    };
+    let data = Data::clustered(space, 5000, 5, 3)?;
+    let index = data.build(HnswParams::default())?;
+    let passes = |row: u64| row.is_multiple_of(4);
+    let search = |is_over: Option<IsOver<'_>>| {
+        let mut stats = SearchStats::default();
+        let query = &data.queries[0];
+        let found = index.search_until(query, (100, 2_000), (&passes, is_over), &mut stats);
+        (found, stats.nodes_popped)
+    };
+    let (whole, popped) = search(None);
+    assert_eq!(whole.len(), 100);
+    assert_eq!(search(Some(&|| false)), (whole, popped));
+    let (cut, few) = search(Some(&|| true));
+    assert!(0 < few && few < popped / 4, "{few} of {popped}");
+    assert!(!cut.is_empty() && cut.is_sorted() && cut.iter().all(|one| passes(one.row)));
     Ok(())
 }

@@ -20,7 +20,7 @@ const SAMPLE: u64 = 500;
 pub fn index_seconds(plan: &Plan, load: &Load, options: &Options) -> Result<f64, String> {
     let mut seconds = 0.0;
     for column in &plan.columns {
-        let (graphs, space) = (options.graphs, column.space);
+        let (graphs, space) = (&options.graphs, column.space);
         let graph: Box<dyn VectorIndex> = match column.quantization {
             Quantization::None => Box::new(Hnsw::new(space, graphs.hnsw).map_err(said)?),
             codes => {

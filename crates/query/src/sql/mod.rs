@@ -12,11 +12,13 @@
 //! ```
 //!
 //! Vectors are compared by the functions of `distance.rs`, with the kernels that searches use; `vector_search` is a
-//! search as a table. `INSERT` and `DELETE` go the way of every other write (`write.rs`).
+//! search as a table, and after another table one for each row of it (`lateral.rs`). `INSERT` and `DELETE` go the way of every other write (`write.rs`).
 
 mod answer;
 mod check;
 mod distance;
+mod lateral;
+mod lateral_exec;
 mod limits;
 mod moment;
 mod nearest;

@@ -53,7 +53,7 @@ impl Moment {
             return Some(Arc::clone(table));
         }
         let dataset = self.inner.engine.catalog().find(name)?;
-        let table = Arc::new(DatasetTable::new(&self.inner.engine, &dataset));
+        let table = Arc::new(DatasetTable::new(&self.inner.engine, dataset));
         tables.insert(name.to_owned(), Arc::clone(&table));
         Some(table)
     }

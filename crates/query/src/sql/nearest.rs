@@ -17,7 +17,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::stream;
-use longbow_engine::{Engine, SearchReply, SearchRequest};
+use longbow_engine::{Engine, Moment, SearchReply, SearchRequest};
 
 use super::refuse::ours;
 use super::scan::leaf;
@@ -31,7 +31,8 @@ pub(super) const OWN: [&str; 3] = ["query_index", "score", "distance"];
 #[derive(Debug, Clone)]
 pub(super) struct Nearest {
     engine: Engine,
-    dataset: String,
+    /// The dataset as the statement sees it.
+    at: Arc<Moment>,
     /// What to find. Its columns are set from the schema.
     request: SearchRequest,
     schema: SchemaRef,
@@ -43,7 +44,7 @@ impl Nearest {
     /// The rows that a search finds, with the columns of `schema`: those of the dataset, or `score` and `distance`.
     pub fn new(
         engine: &Engine,
-        dataset: &str,
+        at: &Arc<Moment>,
         mut request: SearchRequest,
         schema: &SchemaRef,
     ) -> Self {
@@ -53,7 +54,7 @@ impl Nearest {
             .collect();
         Nearest {
             engine: engine.clone(),
-            dataset: dataset.to_owned(),
+            at: Arc::clone(at),
             request,
             schema: Arc::clone(schema),
             properties: leaf(schema),
@@ -66,7 +67,7 @@ impl Nearest {
         let timer = baseline.elapsed_compute().timer();
         let found = self
             .engine
-            .search(&self.dataset, &self.request)
+            .search_at(&self.at, &self.request)
             .map_err(ours)?;
         timer.done();
         let count = |name: &'static str, value: u64| {
@@ -100,7 +101,7 @@ impl Nearest {
     }
 }
 
-fn missing(name: &str) -> Refusal {
+pub(super) fn missing(name: &str) -> Refusal {
     invalid(
         "unknown_column",
         &format!("the search gave no column '{name}'; leave it out"),
@@ -109,33 +110,43 @@ fn missing(name: &str) -> Refusal {
 
 impl DisplayAs for Nearest {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SearchRequest {
-            column,
-            k,
-            filter,
-            exact,
-            ef,
-            recall_target,
-            ..
-        } = &self.request;
-        write!(f, "Nearest: dataset={}", self.dataset)?;
-        if let Some(column) = column {
-            write!(f, ", column={column}")?;
-        }
-        write!(f, ", k={k}")?;
-        if let Some(filter) = filter {
-            write!(f, ", filter={}", filter.key().unwrap_or("…"))?;
-        }
-        if *exact {
-            write!(f, ", exact")?;
-        }
-        if let Some(ef) = ef {
-            write!(f, ", ef={ef}")?;
-        }
-        match recall_target {
-            Some(target) => write!(f, ", recall_target={target}"),
-            None => Ok(()),
-        }
+        write!(f, "Nearest: ")?;
+        told(self.at.name(), &self.request, f)
+    }
+}
+
+/// Says what is searched for.
+pub(super) fn told(
+    dataset: &str,
+    request: &SearchRequest,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let SearchRequest {
+        column,
+        k,
+        filter,
+        exact,
+        ef,
+        recall_target,
+        ..
+    } = request;
+    write!(f, "dataset={dataset}")?;
+    if let Some(column) = column {
+        write!(f, ", column={column}")?;
+    }
+    write!(f, ", k={k}")?;
+    if let Some(filter) = filter {
+        write!(f, ", filter={}", filter.key().unwrap_or("…"))?;
+    }
+    if *exact {
+        write!(f, ", exact")?;
+    }
+    if let Some(ef) = ef {
+        write!(f, ", ef={ef}")?;
+    }
+    match recall_target {
+        Some(target) => write!(f, ", recall_target={target}"),
+        None => Ok(()),
     }
 }
 

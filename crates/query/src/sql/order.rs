@@ -165,7 +165,7 @@ impl Order {
             filter: scan.filter.clone(),
             ..SearchRequest::nearest(vector, self.k)
         };
-        let nearest = Nearest::new(&scan.table.engine, &scan.table.name, request, &schema);
+        let nearest = Nearest::new(&scan.table.engine, &scan.table.at, request, &schema);
         Ok(Some(Arc::new(nearest)))
     }
 }

@@ -1,5 +1,5 @@
-//! What is done to a parsed statement before it is planned: parameters are put in, and named arguments of
-//! `vector_search` into their places.
+//! What is done to a parsed statement before it is planned: parameters are put in, named arguments of `vector_search` into
+//! their places, and LATERAL before it where its vector is a column.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -9,8 +9,8 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::ScalarValue;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Statement as Ast, TableFactor,
-    TableFunctionArgs, Value, ValueWithSpan, VisitMut, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Statement as Ast, TableFactor, Value,
+    ValueWithSpan, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -112,13 +112,17 @@ impl VisitorMut for Numbers {
         let Some((function, arguments)) = search_arguments(table) else {
             return Flow::Continue(());
         };
-        match in_their_places(function, std::mem::take(&mut arguments.args)) {
-            Ok(placed) => {
-                arguments.args = placed;
-                Flow::Continue(())
-            }
-            Err(refusal) => Flow::Break(refusal),
+        match in_their_places(function, std::mem::take(arguments)) {
+            Ok(placed) => *arguments = placed,
+            Err(refusal) => return Flow::Break(refusal),
         }
+        if let Some(vector) = arguments.get_mut(function.place_of_vector())
+            && is_of_a_row(vector)
+        {
+            vector.visit(&mut Calls)?;
+            make_lateral(table);
+        }
+        Flow::Continue(())
     }
 }
 
@@ -196,7 +200,7 @@ impl VisitorMut for StandIns {
         let Some((function, arguments)) = search_arguments(table) else {
             return Flow::Continue(());
         };
-        for (argument, (name, usual)) in arguments.args.iter_mut().zip(function.arguments) {
+        for (argument, (name, usual)) in arguments.iter_mut().zip(function.arguments) {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
                 continue;
             };
@@ -239,16 +243,66 @@ fn written(text: &str, expr: &mut Expr) -> Flow {
 }
 
 /// A search that stands as a table, and its arguments.
-fn search_arguments(
-    table: &mut TableFactor,
-) -> Option<(&'static Function, &mut TableFunctionArgs)> {
-    match table {
+fn search_arguments(table: &mut TableFactor) -> Option<(&'static Function, &mut Vec<FunctionArg>)> {
+    let (name, arguments) = match table {
         TableFactor::Table {
             name,
             args: Some(arguments),
             ..
-        } => Function::named(&name.to_string()).map(|function| (function, arguments)),
-        _ => None,
+        } => (name, &mut arguments.args),
+        TableFactor::Function { name, args, .. } => (name, args),
+        _ => return None,
+    };
+    Function::named(&name.to_string()).map(|function| (function, arguments))
+}
+
+/// Whether columns are in an argument.
+fn is_of_a_row(argument: &mut FunctionArg) -> bool {
+    struct Names;
+    impl VisitorMut for Names {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    argument.visit(&mut Names).is_break()
+}
+
+/// Makes arrays calls: of columns before a function, DataFusion knows those in arguments of calls, and not those in arrays.
+struct Calls;
+
+impl VisitorMut for Calls {
+    type Break = Refusal;
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
+        let Expr::Array(array) = expr else {
+            return Flow::Continue(());
+        };
+        let elements: Vec<String> = array.elem.iter().map(Expr::to_string).collect();
+        written(&format!("make_array({})", elements.join(", ")), expr)
+    }
+}
+
+/// Says LATERAL where it was left out, as it may be before a function.
+fn make_lateral(table: &mut TableFactor) {
+    if let TableFactor::Table {
+        name,
+        alias,
+        args: Some(arguments),
+        ..
+    } = table
+    {
+        *table = TableFactor::Function {
+            lateral: true,
+            name: name.clone(),
+            args: std::mem::take(&mut arguments.args),
+            with_ordinality: false,
+            alias: alias.take(),
+        };
     }
 }
 

@@ -3,8 +3,10 @@
 //!
 //! Their rows are the k best, with `score`, `distance` and the dataset's columns; a WHERE after it leaves out some of
 //! them, and the argument `filter` chooses the rows of which the best are found. The arguments may be named:
-//! `vector_search('docs', [0.1, 0.2], k => 5, filter => 'year > 1990')`.
+//! `vector_search('docs', [0.1, 0.2], k => 5, filter => 'year > 1990')`. The vector may be a column of a table before it in
+//! FROM (`lateral.rs`).
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -15,8 +17,9 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use longbow_engine::{Engine, Error, Fusion, MAX_K, SearchRequest, TextQuery};
 
+use super::lateral::misplaced;
 use super::moment::Moment;
-use super::nearest::{Nearest, OWN};
+use super::nearest::{Nearest, OWN, told};
 use super::refuse::ours;
 use super::vectors;
 use crate::filter::Conditions;
@@ -75,6 +78,12 @@ impl Function {
             .find(|function| function.name.eq_ignore_ascii_case(name))
     }
 
+    /// Which argument the vector is.
+    pub fn place_of_vector(&self) -> usize {
+        let mut names = self.arguments.iter();
+        names.position(|(name, _)| *name == "vector").unwrap_or(0)
+    }
+
     fn wrong(&self, name: &str, got: &str, expected: &str) -> DataFusionError {
         let text = format!("{} was given {got} as '{name}'; give {expected}", self.name);
         ours(invalid("bad_value", &text))
@@ -99,6 +108,13 @@ impl TableFunctionImpl for SearchFunction {
         arguments: TableFunctionArgs<'_, '_>,
     ) -> Result<Arc<dyn TableProvider>> {
         let arguments = Arguments::read(self.function, arguments.exprs())?;
+        Ok(Arc::new(self.found(&arguments, None)?))
+    }
+}
+
+impl SearchFunction {
+    /// What is found for the constant vector, or for that of each row of another table.
+    pub fn found(&self, arguments: &Arguments, each: Option<Expr>) -> Result<Found> {
         let dataset = arguments.needed("dataset", "the name of a dataset")?;
         let table = self
             .moment
@@ -112,15 +128,17 @@ impl TableFunctionImpl for SearchFunction {
             .map_err(ours)?;
         let request = SearchRequest {
             column: Some(column.name.clone()),
-            ..arguments.request()?
+            ..arguments.request(each.is_some())?
         };
         request.check().map_err(ours)?;
-        Ok(Arc::new(Found {
+        Ok(Found {
+            function: self.function,
             engine: self.engine.clone(),
             schema: schema_of(&table.schema(), self.function.by_words),
-            dataset,
-            request,
-        }))
+            at: Arc::clone(&table.at),
+            request: Arc::new(request),
+            each,
+        })
     }
 }
 
@@ -143,13 +161,17 @@ fn schema_of(table: &Schema, by_words: bool) -> SchemaRef {
 }
 
 /// What a function was called with.
-struct Arguments {
+pub(super) struct Arguments {
     function: &'static Function,
     values: Vec<ScalarValue>,
 }
 
 impl Arguments {
-    fn read(function: &'static Function, expressions: &[Expr]) -> Result<Self> {
+    /// Reads constants, in the order of the function's arguments.
+    ///
+    /// # Errors
+    /// If there are too many, or one is no constant.
+    pub fn read(function: &'static Function, expressions: &[Expr]) -> Result<Self> {
         let most = function.arguments.len();
         if expressions.len() > most {
             let text = format!(
@@ -161,7 +183,15 @@ impl Arguments {
         }
         let constant = |(expression, (name, _)): (&Expr, &(&str, &str))| match expression {
             Expr::Literal(value, _) => Ok(value.clone()),
-            other => Err(function.wrong(name, &other.to_string(), "a constant or a parameter")),
+            other => {
+                let expected = match *name {
+                    "vector" => {
+                        "a constant or a parameter, or a column of a table before it in FROM"
+                    }
+                    _ => "a constant or a parameter",
+                };
+                Err(function.wrong(name, &other.to_string(), expected))
+            }
         };
         let values = expressions.iter().zip(function.arguments).map(constant);
         Ok(Arguments {
@@ -170,9 +200,12 @@ impl Arguments {
         })
     }
 
-    /// What to find, but for the column.
-    fn request(&self) -> Result<SearchRequest> {
-        let vector = self.of("vector").map_or(Ok(None), vectors::constant)?;
+    /// What to find, but for the column, and for the vector if there will be one for each row.
+    fn request(&self, each: bool) -> Result<SearchRequest> {
+        let vector = match each {
+            true => Some(Vec::new()),
+            false => self.of("vector").map_or(Ok(None), vectors::constant)?,
+        };
         let text = match self.function.by_words {
             true => Some(TextQuery {
                 text: self.needed("words", "what to look for")?,
@@ -269,12 +302,22 @@ impl Arguments {
 }
 
 /// What a search finds, as a table.
-#[derive(Debug)]
-struct Found {
-    engine: Engine,
-    dataset: String,
-    request: SearchRequest,
-    schema: SchemaRef,
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub function: &'static Function,
+    pub engine: Engine,
+    /// The dataset as the statement sees it.
+    pub at: Arc<longbow_engine::Moment>,
+    pub request: Arc<SearchRequest>,
+    pub schema: SchemaRef,
+    /// The vector, of the columns of another table, for each of whose rows is searched; then it cannot be read alone.
+    pub each: Option<Expr>,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        told(self.at.name(), &self.request, f)
+    }
 }
 
 #[async_trait]
@@ -295,14 +338,17 @@ impl TableProvider for Found {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = project_schema(&self.schema, projection)?;
-        let mut request = self.request.clone();
+        if self.each.is_some() {
+            return Err(ours(misplaced(self.function)));
+        }
+        let mut request = self.request.as_ref().clone();
         // The nearest come first, so that fewer rows are the nearest of them. Of fused answers that is not so.
         if request.text.is_none() {
             request.k = request.k.min(limit.unwrap_or(usize::MAX).max(1));
         }
         Ok(Arc::new(Nearest::new(
             &self.engine,
-            &self.dataset,
+            &self.at,
             request,
             &schema,
         )))

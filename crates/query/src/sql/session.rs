@@ -188,7 +188,8 @@ impl Inner {
     fn parse(&self, text: &str, deadline: Deadline) -> Result<(SessionState, Statement)> {
         check(text, self.limits.length)?;
         let moment = Moment::new(&self.engine, &self.system);
-        let state = state::for_statement(&self.base, &self.engine, &moment, deadline);
+        let state = state::for_statement(&self.base, &self.engine, &moment, deadline)
+            .map_err(|error| refuse(&error))?;
         let dialect = state.config().options().sql_parser.dialect;
         let statement = state
             .sql_to_statement(text, &dialect)

@@ -7,10 +7,12 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder, TaskContext};
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::SessionConfig;
 use longbow_engine::{Deadline, Engine};
 
 use super::distance;
+use super::lateral::{JoinSearches, PlanLateral, Planner};
 use super::limits::Limits;
 use super::moment::{CATALOG, DATASETS, Moment};
 use super::order::AskIndex;
@@ -43,6 +45,9 @@ pub(super) fn base(limits: &Limits) -> Result<SessionState> {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_query_planner(Arc::new(Planner))
+        // First of all, before the join is taken for one of two tables.
+        .with_analyzer_rules(analyzer_rules())
         .with_physical_optimizer_rule(Arc::new(AskIndex));
     let mut state = limited(state).build();
     for function in distance::functions() {
@@ -58,23 +63,34 @@ pub(super) fn deadline(context: &TaskContext) -> Deadline {
 }
 
 /// A copy for one statement, which sees the engine as of a moment of its own.
+///
+/// # Errors
+/// If DataFusion refuses a planner of ours.
 pub(super) fn for_statement(
     base: &SessionState,
     engine: &Engine,
     moment: &Moment,
     deadline: Deadline,
-) -> SessionState {
+) -> Result<SessionState> {
     let mut state = base.clone();
     // The leaves of its plans look at it while they are at work; DataFusion waits for them.
     state.config_mut().set_extension(Arc::new(deadline));
     state.register_catalog_list(Arc::new(moment.clone()));
+    let search = |function| SearchFunction {
+        function,
+        moment: moment.clone(),
+        engine: engine.clone(),
+    };
     for function in &FUNCTIONS {
-        let search = SearchFunction {
-            function,
-            moment: moment.clone(),
-            engine: engine.clone(),
-        };
-        state.register_udtf(function.name, Arc::new(search));
+        state.register_udtf(function.name, Arc::new(search(function)));
     }
-    state
+    let lateral = PlanLateral(FUNCTIONS.iter().map(search).collect());
+    state.register_relation_planner(Arc::new(lateral))?;
+    Ok(state)
+}
+
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let mut rules = Analyzer::new().rules;
+    rules.insert(0, Arc::new(JoinSearches));
+    rules
 }

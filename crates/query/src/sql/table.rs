@@ -9,7 +9,7 @@ use datafusion::common::stats::Precision;
 use datafusion::common::{Constraint, Constraints, Result, Statistics};
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
-use longbow_engine::{Dataset, Engine, METRIC_KEY, VectorColumn, View, metric_name};
+use longbow_engine::{Dataset, Engine, METRIC_KEY, Moment, VectorColumn, View, metric_name};
 
 use super::pushdown::{Where, can_push};
 use super::scan::DatasetScan;
@@ -19,6 +19,8 @@ use super::scan::DatasetScan;
 pub(super) struct DatasetTable {
     pub engine: Engine,
     pub name: String,
+    /// For searches of it.
+    pub at: Arc<Moment>,
     pub view: Arc<View>,
     schema: SchemaRef,
     constraints: Constraints,
@@ -26,12 +28,14 @@ pub(super) struct DatasetTable {
 
 impl DatasetTable {
     /// The dataset as it is now.
-    pub fn new(engine: &Engine, dataset: &Dataset) -> Self {
-        let view = dataset.view();
+    pub fn new(engine: &Engine, dataset: Arc<Dataset>) -> Self {
+        let at = Arc::new(Moment::of(dataset));
+        let view = Arc::clone(at.view());
         let schema = schema_of(&view);
         DatasetTable {
             engine: engine.clone(),
-            name: dataset.name.clone(),
+            name: at.name().to_owned(),
+            at,
             schema,
             constraints: Constraints::new_unverified(vec![Constraint::PrimaryKey(vec![
                 view.schema.id,

@@ -308,7 +308,7 @@ fn filter(random: &mut Random, depth: usize) -> Value {
 /// A key of a search with a value that may suit.
 fn of_search(random: &mut Random) -> (&'static str, Value) {
     let vector = |random: &mut Random| json!([random.share() * 10.0, random.share()]);
-    match random.below(29) {
+    match random.below(31) {
         0 | 1 => ("vector", vector(random)),
         2 => ("vectors", json!([vector(random), vector(random)])),
         3 => ("ids", json!([random.below(320), random.below(320)])),
@@ -341,6 +341,8 @@ fn of_search(random: &mut Random) -> (&'static str, Value) {
             json!([random.pick(&COLUMNS), random.pick(&COLUMNS)]),
         ),
         27 => ("include_vectors", json!(random.once_in(2))),
+        28 => ("score_parts", json!(random.once_in(2))),
+        29 => ("budget_ms", json!(random.below(3))),
         _ => ("explain", json!(random.once_in(2))),
     }
 }

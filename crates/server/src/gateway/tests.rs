@@ -11,7 +11,7 @@ use crate::context::Shared;
 use crate::hostile::{NODE, changed, changes};
 
 /// Bodies of the gateway, and what they are for.
-const BODIES: [(&str, &str); 7] = [
+const BODIES: [(&str, &str); 8] = [
     (
         "sql",
         r#"{"sql": "SELECT * FROM docs WHERE id = $1 AND word <> $2", "parameters": [1, "b"]}"#,
@@ -23,6 +23,10 @@ const BODIES: [(&str, &str); 7] = [
     (
         "search",
         r#"{"dataset": "docs", "vector": [1, 2], "k": 2, "where": "id > 0", "explain": true}"#,
+    ),
+    (
+        "search",
+        r#"{"dataset": "docs", "vector": [1, 2], "score_parts": true, "budget_ms": 60000, "timeout_ms": 60000}"#,
     ),
     (
         "rows",
@@ -78,5 +82,18 @@ fn bodies_that_are_not_changed_are_answered() {
             .runtime
             .block_on(post(&NODE.context, name, body.into()));
         assert_eq!(status, StatusCode::OK, "{name}: {body}");
+    }
+}
+
+#[test]
+fn each_key_that_the_document_names_is_one_of_a_search() {
+    let document: serde_json::Value = serde_json::from_str(super::DOCUMENT).expect("JSON");
+    let keys = &document["components"]["schemas"]["search"]["properties"];
+    let keys = keys.as_object().expect("an object");
+    assert!(keys.len() > 20);
+    for key in keys.keys().filter(|key| *key != "dataset") {
+        let body = serde_json::json!({"dataset": "docs", key: null}).to_string();
+        let refused = longbow_query::SearchObject::parse(body.as_bytes()).err();
+        assert_eq!(refused.map(|refused| refused.text), None, "{key}");
     }
 }

@@ -38,6 +38,7 @@ fn sample() -> Manifest {
             bytes: 9_000,
             crc32c: 8,
             rows_end: 110,
+            blocks: None,
         }],
         text: Some(TextRef {
             columns: vec![("title".into(), "en".into())],

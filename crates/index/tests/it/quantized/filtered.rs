@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longbow_index::{Entries, Error, Filtered, Progress};
+use longbow_index::{Entries, Error, Filtered, IsOver, Progress};
 use proptest::prelude::*;
 
 use super::*;
@@ -27,6 +27,7 @@ fn filtered(
             rows: &entries,
             passing: u64::MAX,
         },
+        is_over: None,
     };
     let mut stats = SearchStats::default();
     let found = graph.search_filtered(query, asked, data, &mut stats);
@@ -126,6 +127,7 @@ fn little_that_lies_elsewhere_is_left_to_a_scan() -> Result<()> {
                 rows: &far[..100],
                 passing,
             },
+            is_over: None,
         };
         let stats = &mut SearchStats::default();
         graph.search_filtered(query, asked, &data, stats)
@@ -257,6 +259,7 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
                     ef: 2_000,
                     passes: &passes,
                     entries,
+                    is_over: None,
                 };
                 let found = graph.search_filtered(query, asked, &data, &mut SearchStats::default());
                 assert_eq!(found, expected);
@@ -348,4 +351,38 @@ proptest! {
             prop_assert_eq!(scanned(&graph, &data, (query, k), passing), (expected, Vec::new()));
         }
     }
+}
+
+#[test]
+fn a_walk_that_is_told_to_end_gives_what_it_has() -> Result<()> {
+    let data = Data::clustered(floats(96, Metric::Euclidean), 8000, 40, 5)?;
+    let graph = build(&data)?;
+    let passes = |row: u64| row.is_multiple_of(4);
+    let entries = Entries {
+        rows: &[],
+        passing: u64::MAX,
+    };
+    let search = |is_over: Option<IsOver<'_>>| {
+        let asked = Filtered {
+            k: 200,
+            ef: 2_000,
+            passes: &passes,
+            entries,
+            is_over,
+        };
+        let mut stats = [SearchStats::default(); 2];
+        let queries = &data.queries[..2];
+        let one = graph.search_filtered(&queries[0], asked, &data, &mut stats[0]);
+        stats[0] = SearchStats::default();
+        let each = graph.search_filtered_each(queries, asked, &data, &mut stats);
+        assert_eq!(one, each[0]);
+        (one, stats[0].nodes_popped)
+    };
+    let (whole, popped) = search(None);
+    assert_eq!(whole.len(), 200);
+    assert_eq!(search(Some(&|| false)), (whole, popped));
+    let (cut, few) = search(Some(&|| true));
+    assert!(0 < few && few < popped / 4, "{few} of {popped}");
+    assert!(!cut.is_empty() && cut.is_sorted() && cut.iter().all(|one| passes(one.row)));
+    Ok(())
 }

@@ -1,27 +1,27 @@
 use longbow_kernels::rabitq::{Lut, Planes, Rabitq, Rotation};
 use longbow_kernels::{Kernels, Metric, Scalar};
 
-use super::block::Vector8;
 use crate::space::{Space, inverse_norm};
+use crate::vector8::Vector8;
 
 /// Turns vectors into what the graph compares: moved so that the data's centre is the origin, and rotated; for cosine
 /// scaled to length 1 before, since then squared distances are twice those of cosine.
-pub(super) struct Encoder {
+pub(crate) struct Encoder {
     space: Space,
     rotation: Rotation,
     centre: Vec<f32>,
     centre_norm: f32,
-    pub(super) kernels: &'static Kernels,
-    pub(super) rabitq: &'static Rabitq,
+    pub(crate) kernels: &'static Kernels,
+    pub(crate) rabitq: &'static Rabitq,
 }
 
 /// A vector of the graph's own, with the room that its making takes.
 #[derive(Default)]
-pub(super) struct Encoded {
+pub(crate) struct Encoded {
     /// Rotated.
-    pub(super) floats: Vec<f32>,
+    pub(crate) floats: Vec<f32>,
     /// Squared length of the rotated vector.
-    pub(super) norm: f32,
+    pub(crate) norm: f32,
     /// The same, as the kernels compare it with eight-bit codes.
     planes: Planes,
     /// Its eight-bit code, if it was asked for.
@@ -31,7 +31,7 @@ pub(super) struct Encoded {
 
 impl Encoder {
     /// `centre` has `space.dim` elements.
-    pub(super) fn new(space: Space, seed: u64, centre: Vec<f32>) -> Self {
+    pub(crate) fn new(space: Space, seed: u64, centre: Vec<f32>) -> Self {
         assert_eq!(centre.len(), space.dim, "elements of the centre");
         let rotation = Rotation::new(space.dim, seed);
         Encoder {
@@ -45,12 +45,12 @@ impl Encoder {
     }
 
     /// Elements of a rotated vector.
-    pub(super) fn dim(&self) -> usize {
+    pub(crate) fn dim(&self) -> usize {
         self.rotation.dim()
     }
 
     /// The mean of some stored vectors, as the graph sees them; zeros if there are none.
-    pub(super) fn mean<'a>(space: Space, vectors: impl Iterator<Item = &'a [u8]>) -> Vec<f32> {
+    pub(crate) fn mean<'a>(space: Space, vectors: impl Iterator<Item = &'a [u8]>) -> Vec<f32> {
         let mut sum = vec![0f64; space.dim];
         let mut floats = Vec::new();
         let mut count = 0u32;
@@ -65,19 +65,28 @@ impl Encoder {
         mean.map(|mean| mean as f32).collect()
     }
 
-    pub(super) fn centre(&self) -> &[f32] {
+    pub(crate) fn centre(&self) -> &[f32] {
         &self.centre
     }
 
     /// Encodes a stored vector of `space.row_bytes()` bytes.
-    pub(super) fn stored(&self, vector: &[u8], out: &mut Encoded) {
+    pub(crate) fn stored(&self, vector: &[u8], out: &mut Encoded) {
         unit(self.space, vector, &mut out.floats);
         self.turn(out);
         self.round(out);
     }
 
+    /// Encodes a vector that is rotated already.
+    pub(crate) fn rotated(&self, floats: &[f32], out: &mut Encoded) {
+        assert_eq!(floats.len(), self.dim(), "elements of a rotated vector");
+        out.floats.clear();
+        out.floats.extend_from_slice(floats);
+        self.finish(out);
+        self.round(out);
+    }
+
     /// Encodes a prepared query, without the eight-bit code.
-    pub(super) fn query(&self, floats: &[f32], out: &mut Encoded) {
+    pub(crate) fn query(&self, floats: &[f32], out: &mut Encoded) {
         out.floats.clear();
         out.floats.extend_from_slice(floats);
         self.turn(out);
@@ -87,7 +96,7 @@ impl Encoder {
     ///
     /// # Safety
     /// The code has `dim()` readable bytes.
-    pub(super) unsafe fn decoded(&self, vector: Vector8, out: &mut Encoded) {
+    pub(crate) unsafe fn decoded(&self, vector: Vector8, out: &mut Encoded) {
         // SAFETY: the caller vouches for the bytes.
         let code = unsafe { std::slice::from_raw_parts(vector.code, self.dim()) };
         out.floats.clear();
@@ -97,7 +106,7 @@ impl Encoder {
     }
 
     /// Length of the centre.
-    pub(super) fn centre_norm(&self) -> f32 {
+    pub(crate) fn centre_norm(&self) -> f32 {
         self.centre_norm
     }
 
@@ -137,7 +146,7 @@ impl Encoder {
     /// # Safety
     /// The code has `dim()` readable bytes.
     #[inline(always)]
-    pub(super) unsafe fn distance(&self, query: &Encoded, vector: Vector8) -> f32 {
+    pub(crate) unsafe fn distance(&self, query: &Encoded, vector: Vector8) -> f32 {
         // SAFETY: the caller vouches for the bytes.
         let dot = unsafe { self.rabitq.dot_query(&query.planes, vector.code) };
         (query.norm + vector.norm - 2.0 * vector.scale * dot).max(0.0)
@@ -148,25 +157,48 @@ impl Encoder {
     /// # Safety
     /// The codes have `dim()` readable bytes.
     #[inline(always)]
-    pub(super) unsafe fn between(&self, a: Vector8, b: Vector8) -> f32 {
+    pub(crate) unsafe fn between(&self, a: Vector8, b: Vector8) -> f32 {
         // SAFETY: the caller vouches for the bytes.
         let dot = unsafe { self.rabitq.dot_i8(a.code, b.code, self.dim(), b.sum) };
         (a.norm + b.norm - 2.0 * a.scale * b.scale * dot as f32).max(0.0)
     }
 
+    /// The one-bit code of the way from one vector to another, and the two terms `add` and `factor` by which it is
+    /// estimated: see [`longbow_kernels::rabitq`].
+    ///
+    /// # Safety
+    /// The codes have `dim()` readable bytes; `bits` has a word for 16 of them.
+    pub(crate) unsafe fn way(&self, from: Vector8, to: Vector8, bits: &mut [u16]) -> (f32, f32) {
+        // SAFETY: the caller vouches for the bytes.
+        let residual = unsafe {
+            self.rabitq
+                .residual((from.code, from.scale), (to.code, to.scale), bits)
+        };
+        let t = residual.norm / residual.total;
+        let t = if t.is_finite() { t } else { 0.0 };
+        // The factor as it will be read, so that rounding it does not move the estimate.
+        let factor = f32::from_bits((-2.0 * t).to_bits() & 0xFFFF_0000);
+        (residual.norm - factor * residual.origin, factor)
+    }
+
     /// The table of a query for the estimator.
-    pub(super) fn lut(&self, query: &Encoded, lut: &mut Lut) {
+    pub(crate) fn lut(&self, query: &Encoded, lut: &mut Lut) {
         lut.fill(self.rabitq, &query.floats);
     }
 }
 
 impl Encoded {
+    /// The bytes of the eight-bit code.
+    pub(crate) fn code(&self) -> &[u8] {
+        &self.code
+    }
+
     /// The eight-bit code of a stored vector.
-    pub(super) fn vector(&self) -> Vector8 {
+    pub(crate) fn vector(&self) -> Vector8 {
         Vector8::new(&self.code, self.scale)
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.floats.capacity() * size_of::<f32>() + self.planes.bytes() + self.code.capacity()
     }
 }

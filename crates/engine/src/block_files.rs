@@ -1,0 +1,179 @@
+//! Files in which indexes keep blocks of their own.
+
+use std::io::{self, IoSlice};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use longbow_disk::{Disk, File, MemoryDisk};
+use longbow_index::BlockFile;
+
+/// Longest file, in bytes: so much is mapped at once, most of it before it exists. That costs addresses, not memory.
+const LONGEST: u64 = 1 << 38;
+
+/// Makes the files of one dataset's indexes, or of any that is yet to be named. Its clones share the numbers in names.
+#[derive(Debug, Clone)]
+pub struct BlockFiles {
+    disk: Arc<dyn Disk>,
+    /// The folder of datasets, or of one.
+    dir: PathBuf,
+    next: Arc<AtomicU64>,
+}
+
+impl BlockFiles {
+    /// In memory that nobody else sees.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        BlockFiles::new(Arc::new(MemoryDisk::new()), Path::new("").to_path_buf())
+    }
+
+    /// In the folders of the datasets in `dir`.
+    pub(crate) fn new(disk: Arc<dyn Disk>, dir: PathBuf) -> Self {
+        BlockFiles {
+            disk,
+            dir,
+            next: Arc::new(AtomicU64::new(1)),
+        }
+    }
+
+    /// Those of one dataset.
+    pub(crate) fn of_dataset(&self, number: u64) -> Self {
+        BlockFiles {
+            dir: self.dir.join(number.to_string()),
+            ..self.clone()
+        }
+    }
+
+    /// Lets the numbers in names begin here.
+    pub(crate) fn begin(&self, next: u64) {
+        self.next.fetch_max(next, Ordering::Relaxed);
+    }
+
+    /// A file that is made when something is first written.
+    pub(crate) fn create(&self) -> Blocks {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        Blocks {
+            disk: Arc::clone(&self.disk),
+            dir: self.dir.clone(),
+            name: format!("blocks-{number:08}.spfresh"),
+            opened: Arc::default(),
+        }
+    }
+
+    /// A file that there is.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    pub(crate) fn open(&self, name: &str) -> longbow_disk::Result<Blocks> {
+        let opened = Opened::new(self.disk.open(&self.dir.join(name))?);
+        Ok(Blocks {
+            disk: Arc::clone(&self.disk),
+            dir: self.dir.clone(),
+            name: name.to_owned(),
+            opened: Arc::new(OnceLock::from(opened)),
+        })
+    }
+}
+
+/// A file of blocks.
+#[derive(Debug, Clone)]
+pub(crate) struct Blocks {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    pub name: String,
+    opened: Arc<OnceLock<Opened>>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    file: Box<dyn File>,
+    map: Option<Bytes>,
+}
+
+impl Opened {
+    fn new(file: Box<dyn File>) -> Self {
+        let map = file.map_ahead(LONGEST);
+        Opened { file, map }
+    }
+}
+
+impl Blocks {
+    fn opened(&self) -> io::Result<&Opened> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        // The index has one writer at a time.
+        self.disk
+            .create_dir_all(&self.dir)
+            .map_err(io::Error::other)?;
+        let file = self.disk.create(&self.dir.join(&self.name));
+        let opened = Opened::new(file.map_err(io::Error::other)?);
+        Ok(self.opened.get_or_init(|| opened))
+    }
+}
+
+impl BlockFile for Blocks {
+    fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if offset + bytes.len() as u64 > LONGEST {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let file = &self.opened()?.file;
+        file.write_at(offset, &[IoSlice::new(bytes)])
+            .map_err(io::Error::other)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+        match self.opened.get() {
+            Some(opened) => opened.file.read_at(offset, out).map_err(io::Error::other),
+            None => Ok(0),
+        }
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        match self.opened.get() {
+            Some(opened) => opened.file.len().map_err(io::Error::other),
+            None => Ok(0),
+        }
+    }
+
+    fn bytes(&self, offset: u64, len: usize) -> Option<&[u8]> {
+        let map = self.opened.get()?.map.as_ref()?;
+        let from = usize::try_from(offset).ok()?;
+        map.get(from..from + len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let Some(opened) = self.opened.get() else {
+            return Ok(());
+        };
+        opened.file.sync_data().map_err(io::Error::other)?;
+        self.disk.sync_dir(&self.dir).map_err(io::Error::other)
+    }
+}
+
+/// A file of blocks that is read, and not changed.
+#[derive(Debug)]
+pub(crate) struct OpenFile(pub Box<dyn File>);
+
+impl BlockFile for OpenFile {
+    fn write(&self, _offset: u64, _bytes: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(offset, out).map_err(io::Error::other)
+    }
+
+    fn len(&self) -> io::Result<u64> {
+        self.0.len().map_err(io::Error::other)
+    }
+
+    fn bytes(&self, _offset: u64, _len: usize) -> Option<&[u8]> {
+        None
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

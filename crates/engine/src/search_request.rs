@@ -1,0 +1,162 @@
+//! What a search is asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::answer::{Beside, check_words};
+use crate::error::{Error, Result};
+use crate::examples::Examples;
+use crate::filter::Filter;
+use crate::fusion::Fusion;
+use crate::recall_target;
+use crate::search::{MAX_EF, MAX_K};
+use crate::shape::Shape;
+use crate::text::TextQuery;
+
+/// A search as asked for.
+#[derive(Debug, Clone)]
+pub struct SearchRequest {
+    /// Name of the vector column; if none, `vector` or the first.
+    pub column: Option<String>,
+    /// The query vectors.
+    pub vectors: Vec<Vec<f32>>,
+    /// Neighbours per query.
+    pub k: usize,
+    /// Effort of the graph search; if none, what the recall target needs.
+    pub ef: Option<usize>,
+    /// The share of the true neighbours that is to be found on average, above 0 and up to 1; if none, what the column's
+    /// field says, else the configured effort is made. `ef` and `exact` go before it.
+    pub recall_target: Option<f32>,
+    /// Whether to scan all rows instead of using the index.
+    pub exact: bool,
+    /// Neighbours farther away than this are left out (in the metric's own distance).
+    pub max_distance: Option<f32>,
+    /// Which rows may be found; all if there is none.
+    pub filter: Option<Arc<dyn Filter>>,
+    /// Rows whose vectors are searched for, in place of `vectors`.
+    pub examples: Option<Examples>,
+    /// Words to search for, beside the vector or in place of it.
+    pub text: Option<TextQuery>,
+    /// What the vector counts beside the words: 1 is the vector alone, 0 the words alone, between both are fused; below 0 it
+    /// is chosen by the length of the query. If none, as configured.
+    pub alpha: Option<f32>,
+    /// Searches of other vector columns, whose answers are joined to this one's. For a single query.
+    pub beside: Vec<Beside>,
+    /// How answers of several searches become one.
+    pub fusion: Fusion,
+    /// What is asked for beside the nearest `k`.
+    pub shape: Shape,
+    /// Columns to return beside id, score and distance.
+    pub columns: Vec<String>,
+    /// Whether to return the vector column.
+    pub include_vectors: bool,
+    /// Whether the reply is to say why the search went as it did.
+    pub explain: bool,
+    /// Whether each row is to tell what each of the searches that were fused gave it: a column `score_parts` of the reply.
+    pub score_parts: bool,
+    /// Time after which the search gives up with an error.
+    pub timeout: Option<Duration>,
+    /// Time after which the search ends with what it has found by then, and the reply's `partial_because` says so. A filter
+    /// is evaluated and words are searched for in whole, or not at all.
+    pub budget: Option<Duration>,
+    /// The `query_index` of the first query, for a caller that asks in pieces. Without it the column is there only
+    /// if there are several queries, and begins at 0.
+    pub first_query: Option<i32>,
+}
+
+impl SearchRequest {
+    /// A search for the `k` nearest rows of one vector, all else by default.
+    pub fn nearest(vector: Vec<f32>, k: usize) -> Self {
+        SearchRequest {
+            column: None,
+            vectors: vec![vector],
+            k,
+            ef: None,
+            recall_target: None,
+            exact: false,
+            max_distance: None,
+            filter: None,
+            examples: None,
+            text: None,
+            alpha: None,
+            beside: Vec::new(),
+            fusion: Fusion::default(),
+            shape: Shape::default(),
+            columns: Vec::new(),
+            include_vectors: false,
+            explain: false,
+            score_parts: false,
+            timeout: None,
+            budget: None,
+            first_query: None,
+        }
+    }
+
+    /// Checks what does not depend on the dataset.
+    ///
+    /// # Errors
+    /// If a number is out of its range or there is no vector.
+    pub fn check(&self) -> Result<()> {
+        if self.k == 0 || self.k > MAX_K {
+            return Err(Error::BadK {
+                got: self.k as i64,
+                max: MAX_K,
+            });
+        }
+        self.shape.check(self.k, self.vectors.len())?;
+        if self.budget.is_some() && self.shape.page.is_some() {
+            return Err(Error::BadValue {
+                field: "budget_ms",
+                got: "given".into(),
+                expected: "none with cursor: after a page that lacks rows, the next one would begin behind them",
+            });
+        }
+        match &self.examples {
+            Some(examples) => examples.check()?,
+            None => {
+                let (words, vectors) = (self.text.is_some(), &self.vectors);
+                check_words(self.alpha, words, !vectors.is_empty())?;
+            }
+        }
+        if !self.beside.is_empty() && self.vectors.len() > 1 {
+            return Err(Error::BadValue {
+                field: "beside",
+                got: format!("{} query vectors", self.vectors.len()),
+                expected: "one, for other columns to be searched beside it",
+            });
+        }
+        if let Some(bad) = self
+            .beside
+            .iter()
+            .find(|one| !(one.weight > 0.0 && one.weight.is_finite()))
+        {
+            return Err(Error::BadValue {
+                field: "weight",
+                got: bad.weight.to_string(),
+                expected: "a number above 0",
+            });
+        }
+        if let Some(ef) = self.ef
+            && (ef == 0 || ef > MAX_EF)
+        {
+            return Err(Error::BadValue {
+                field: "ef",
+                got: ef.to_string(),
+                expected: "1 to 65536",
+            });
+        }
+        if let Some(target) = self.recall_target {
+            recall_target::check_value(target)?;
+        }
+        if let Some(distance) = self.max_distance
+            && distance.is_nan()
+        {
+            return Err(Error::BadValue {
+                field: "max_distance",
+                got: distance.to_string(),
+                expected: "a number",
+            });
+        }
+        Ok(())
+    }
+}

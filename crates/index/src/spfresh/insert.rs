@@ -1,0 +1,115 @@
+//! New rows.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::block::Member;
+use super::edit::Edit;
+use super::posting::Centroid;
+use super::{SpFresh, Writer};
+use crate::encode::Encoded;
+use crate::error::Result;
+
+/// A vector is on the boundary of a posting whose centroid is this much farther, squared, than the nearest.
+const BOUNDARY: f32 = 1.3;
+/// Centroids that are looked at for each posting that a vector may be in.
+const CANDIDATES: usize = 4;
+
+impl SpFresh {
+    /// Adds a row. Threads that add rows find their postings side by side, and write one after the other.
+    ///
+    /// # Errors
+    /// If the vector has another length, or the file cannot be written; the row is not in the index then.
+    pub fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
+        self.space.check(row, vector)?;
+        let mut encoded = Encoded::default();
+        self.encoder().stored(vector, &mut encoded);
+        // As it will be read, so that it is where it looks nearest.
+        let mut decoded = Encoded::default();
+        // SAFETY: the code is as long as the encoder's dimension.
+        unsafe { self.encoder().decoded(encoded.vector(), &mut decoded) };
+        let code = encoded.vector();
+        let member = Member {
+            row,
+            own: true,
+            code: encoded.code(),
+            scale: code.scale,
+            norm: code.norm,
+            sum: code.sum,
+        };
+        loop {
+            let moves = self.moves.load(Ordering::Acquire);
+            let homes = self.homes(&decoded);
+            let mut writer = self.writer.lock();
+            // Where postings were split or merged meanwhile, another may be nearer.
+            if moves == self.moves.load(Ordering::Acquire) {
+                self.append(&mut writer, &homes, &decoded, member)?;
+                self.rows.fetch_add(1, Ordering::Release);
+                return self.split_long(&mut writer, homes);
+            }
+        }
+    }
+
+    /// The postings that a vector belongs into, its own first; none if there is no posting.
+    fn homes(&self, vector: &Encoded) -> Vec<u64> {
+        let directory = self.directory.load_full();
+        let count = match self.params.replicas {
+            1 => 1,
+            many => many * CANDIDATES,
+        };
+        let near = self.nearest(&directory, vector, count);
+        let Some((_, nearest)) = near.first() else {
+            return Vec::new();
+        };
+        let mut homes: Vec<u64> = Vec::with_capacity(self.params.replicas);
+        for (id, distance) in &near {
+            if homes.len() == self.params.replicas || *distance > BOUNDARY * nearest {
+                break;
+            }
+            let Some(posting) = directory.get(*id) else {
+                continue;
+            };
+            // One that is nearer to a posting which the vector is in than to the vector is found by the same searches.
+            let stands_in = |home: &u64| {
+                directory.get(*home).is_some_and(|home| {
+                    // SAFETY: centroids have codes of the encoder's dimension.
+                    let between = unsafe {
+                        self.encoder()
+                            .between(home.centroid.vector(), posting.centroid.vector())
+                    };
+                    between < *distance
+                })
+            };
+            if !homes.iter().any(stands_in) {
+                homes.push(*id);
+            }
+        }
+        homes
+    }
+
+    /// Writes a vector into its postings, or into a first one.
+    fn append(
+        &self,
+        writer: &mut Writer,
+        homes: &[u64],
+        vector: &Encoded,
+        member: Member<'_>,
+    ) -> Result<()> {
+        let before = self.directory.load();
+        let mut edit = Edit::new(&before, self.encoder(), &self.layout);
+        for (place, home) in homes.iter().enumerate() {
+            let own = place == 0;
+            edit.push(*home, Member { own, ..member });
+        }
+        if homes.is_empty() {
+            let centroid = Centroid::new(self.encoder(), &vector.floats);
+            edit.create(writer.next, Arc::new(centroid), self.params.split);
+            edit.push(writer.next, member);
+            writer.next += 1;
+            self.moves.fetch_add(1, Ordering::Release);
+        }
+        let directory = edit.finish(&self.store)?;
+        self.directory.store(Arc::new(directory));
+        Ok(())
+    }
+}

@@ -1,0 +1,36 @@
+//! Postings that became too short.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::edit::Edit;
+use super::{SpFresh, Writer};
+use crate::error::Result;
+
+impl SpFresh {
+    /// Takes a posting out if it is too short, and puts its vectors into those of the nearest other centroids.
+    pub(super) fn merge(&self, writer: &mut Writer, id: u64) -> Result<()> {
+        let directory = self.directory.load_full();
+        let Some(posting) = directory.get(id) else {
+            return Ok(());
+        };
+        if posting.len() >= self.params.merge {
+            return Ok(());
+        }
+        let around = self.around(&directory, posting);
+        if around.is_empty() && posting.len() > 0 {
+            return Ok(());
+        }
+        let mut edit = Edit::new(&directory, self.encoder(), &self.layout);
+        edit.take(id);
+        // Those from the other side of a boundary are in their own postings too.
+        for member in posting.members(&self.layout).filter(|member| member.own) {
+            let home = self.nearest_of(&member, &around);
+            edit.push(home.expect("there are others"), member);
+        }
+        let directory = edit.finish(&self.store)?;
+        self.directory.store(Arc::new(directory));
+        self.moves.fetch_add(1, Ordering::Release);
+        self.split_long(writer, around.iter().map(|posting| posting.id).collect())
+    }
+}

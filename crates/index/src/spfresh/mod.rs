@@ -1,0 +1,228 @@
+//! A fresh index on disk: postings of quantised vectors in a file, and their centroids in memory.
+//!
+//! What is in memory is a centroid for some hundred vectors, with codes by which all centroids are compared with a query
+//! ([`centroids`]), and where the blocks of each posting lie. The blocks hold the codes of the vectors: of one bit an element for the way from the
+//! centroid, by which 32 are estimated at once, and of eight bits for those that come close ([`block`]). They are read
+//! where the file is mapped. The vectors themselves are the caller's, and read for the last candidates only.
+//!
+//! After SPANN (Chen et al., arXiv 2111.08566) and SPFresh (Xu et al., arXiv 2410.14452), whose protocol LIRE keeps the
+//! index fresh without a rebuild:
+//!
+//! - An insert appends to the posting of the nearest centroid, and to others if the vector is on their boundary
+//!   (`insert`).
+//! - A posting that grows too long is split in two; vectors for which another centroid is now the nearest move there
+//!   (`split`). Both necessary conditions of LIRE are checked for those around.
+//! - Dead rows are swept out, and what gets too short is merged into its neighbours (`sweep`).
+//!
+//! What differs from SPFresh: a row's vector never changes, so there are no versions to be told apart. Blocks never
+//! change either. Each change is a new [`directory::Directory`] that shares all it can with the one before, and appears
+//! at once: a search holds one, takes no lock, and never misses a vector that moves. A slot of the file is given out
+//! again when no directory that anyone holds has it, and no checkpoint names it ([`store`]).
+//!
+//! Good for: more vectors than memory, changes all day. Not for: least latency where all fits in memory, where a
+//! [`crate::QuantizedGraph`] is faster; the inner product, for which there are no codes yet.
+
+mod block;
+mod centroids;
+mod directory;
+mod edit;
+mod insert;
+mod load;
+mod merge;
+mod moments;
+mod near;
+mod params;
+mod posting;
+mod save;
+mod search;
+mod split;
+mod store;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod two_means;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
+use longbow_kernels::Metric;
+use longbow_kernels::rabitq::DIM_STEP;
+use parking_lot::Mutex;
+
+pub use params::SpFreshParams;
+pub use store::BlockFile;
+pub use sweep::Swept;
+
+use crate::encode::Encoder;
+use crate::error::{Error, Result};
+use crate::pool::Pool;
+use crate::space::Space;
+use crate::visits::Visits;
+use block::Layout;
+use directory::Directory;
+use search::Scratch;
+use store::Store;
+
+/// Longest vector, in elements.
+const MAX_DIM: usize = 1 << 14;
+
+/// An approximate index with its vectors' codes in a file, that takes inserts from many threads and answers searches
+/// meanwhile.
+pub struct SpFresh {
+    space: Space,
+    params: SpFreshParams,
+    layout: Layout,
+    encoder: OnceLock<Encoder>,
+    directory: ArcSwap<Directory>,
+    store: Arc<Store>,
+    writer: Mutex<Writer>,
+    /// Rows in their own postings.
+    rows: AtomicU64,
+    /// Splits and merges so far: whoever finds the nearest centroids without the lock sees whether they changed since.
+    moves: AtomicU64,
+    pool: Pool<Scratch>,
+    visits: Visits,
+}
+
+/// What whoever changes the index holds.
+#[derive(Debug)]
+struct Writer {
+    /// Number of the next posting.
+    next: u64,
+}
+
+impl SpFresh {
+    /// An empty index that keeps its blocks in an empty file.
+    ///
+    /// # Errors
+    /// If a parameter is out of range, or the metric is the inner product, for which codes tell nothing yet.
+    pub fn new(space: Space, params: SpFreshParams, file: Box<dyn BlockFile>) -> Result<Self> {
+        let layout = Self::layout(space, params)?;
+        let store = Store::new(file, layout.bytes);
+        Ok(Self::with_store(space, params, layout, store))
+    }
+
+    fn layout(space: Space, params: SpFreshParams) -> Result<Layout> {
+        params.check()?;
+        if space.metric == Metric::Dot {
+            return Err(Error::Unquantized(space.metric));
+        }
+        if space.dim == 0 || space.dim > MAX_DIM {
+            return Err(Error::Parameter {
+                name: "dim",
+                got: space.dim,
+                min: 1,
+                max: MAX_DIM,
+            });
+        }
+        Ok(Layout::new(space.dim.next_multiple_of(DIM_STEP)))
+    }
+
+    fn with_store(space: Space, params: SpFreshParams, layout: Layout, store: Store) -> Self {
+        SpFresh {
+            space,
+            params,
+            encoder: OnceLock::new(),
+            directory: ArcSwap::from_pointee(Directory::default()),
+            layout,
+            store: Arc::new(store),
+            writer: Mutex::new(Writer { next: 0 }),
+            rows: AtomicU64::new(0),
+            moves: AtomicU64::new(0),
+            pool: Pool::new(),
+            visits: Visits::new(),
+        }
+    }
+
+    /// Takes the mean of a sample of stored vectors as the origin of the codes, unless the first insert was before. The
+    /// nearer it is to the mean of all, the more precise the codes; a thousand vectors are plenty.
+    pub fn prepare<'a>(&self, sample: impl Iterator<Item = &'a [u8]>) {
+        self.encoder.get_or_init(|| {
+            let centre = Encoder::mean(self.space, sample);
+            Encoder::new(self.space, self.params.seed, centre)
+        });
+    }
+
+    /// Whether the origin of the codes was chosen.
+    #[must_use]
+    pub fn is_prepared(&self) -> bool {
+        self.encoder.get().is_some()
+    }
+
+    fn encoder(&self) -> &Encoder {
+        self.encoder
+            .get_or_init(|| Encoder::new(self.space, self.params.seed, vec![0.0; self.space.dim]))
+    }
+
+    /// What the vectors are.
+    #[must_use]
+    pub fn space(&self) -> Space {
+        self.space
+    }
+
+    /// How postings are kept.
+    #[must_use]
+    pub fn params(&self) -> SpFreshParams {
+        self.params
+    }
+
+    /// Rows in the index.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        usize::try_from(self.rows.load(Ordering::Acquire)).unwrap_or(usize::MAX)
+    }
+
+    /// Whether no row is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Postings, each with a centroid.
+    #[must_use]
+    pub fn postings(&self) -> usize {
+        self.directory.load().len()
+    }
+
+    /// Vectors of the longest posting, and of all, each counted as often as it is in one.
+    #[must_use]
+    pub fn lengths(&self) -> (usize, usize) {
+        let directory = self.directory.load_full();
+        let lengths = directory.iter().map(|posting| posting.len());
+        lengths.fold((0, 0), |(most, all), len| (most.max(len), all + len))
+    }
+
+    /// Bytes of memory: centroids, where the blocks are, and room that searches left to work in.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let directory = self.directory.load_full();
+        size_of::<Self>()
+            + directory.memory_bytes(&self.layout)
+            + self.store.memory_bytes()
+            + self.pool.bytes()
+    }
+
+    /// Bytes of the file of blocks, and those of them that the next blocks take.
+    #[must_use]
+    pub fn file_bytes(&self) -> (u64, u64) {
+        self.store.file_bytes()
+    }
+
+    /// Says that the checkpoint which [`SpFresh::save`] wrote last holds: the blocks of those before may be written over.
+    pub fn hold(&self) {
+        self.store.hold();
+    }
+}
+
+impl fmt::Debug for SpFresh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpFresh")
+            .field("space", &self.space)
+            .field("params", &self.params)
+            .field("len", &self.len())
+            .field("postings", &self.postings())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,231 @@
+//! Postings that grew too long, and vectors whose nearest centroid changed by that: the protocol LIRE of SPFresh.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use longbow_kernels::rabitq::Lut;
+
+use super::block::Member;
+use super::centroids::Asked;
+use super::directory::Directory;
+use super::edit::Edit;
+use super::posting::{Centroid, Posting};
+use super::two_means::two_means;
+use super::{SpFresh, Writer};
+use crate::encode::Encoded;
+use crate::error::Result;
+use crate::stats::SearchStats;
+use crate::vector8::Vector8;
+
+/// Splits that one insert brings about, at most: what is too long then is split after a later one.
+const CASCADE: usize = 64;
+
+/// A posting in two, with what it was.
+struct Parted {
+    before: Arc<Posting>,
+    ids: [u64; 2],
+    centroids: [Arc<Centroid>; 2],
+    second: Vec<bool>,
+}
+
+impl SpFresh {
+    /// Splits those of some postings that are too long, and others that get too long by it.
+    pub(super) fn split_long(&self, writer: &mut Writer, mut postings: Vec<u64>) -> Result<()> {
+        for _ in 0..CASCADE {
+            let Some(id) = postings.pop() else {
+                break;
+            };
+            let directory = self.directory.load_full();
+            match directory.get(id) {
+                Some(posting) if posting.len() > posting.split => {
+                    self.split(writer, &directory, posting, &mut postings)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn split(
+        &self,
+        writer: &mut Writer,
+        directory: &Directory,
+        posting: &Arc<Posting>,
+        touched: &mut Vec<u64>,
+    ) -> Result<()> {
+        let mut edit = Edit::new(directory, self.encoder(), &self.layout);
+        let twice = self.twice(posting);
+        if !twice.is_empty() && posting.len() - twice.len() <= posting.split {
+            edit.remove(posting.id, &twice);
+            let directory = edit.finish(&self.store)?;
+            self.directory.store(Arc::new(directory));
+            return Ok(());
+        }
+        let Some(parted) = self.part(writer, posting) else {
+            // Equal vectors cannot be parted; others may come.
+            edit.set_split(posting.id, 2 * posting.len());
+            let directory = edit.finish(&self.store)?;
+            self.directory.store(Arc::new(directory));
+            return Ok(());
+        };
+        let around = self.around(directory, posting);
+        let mut moved = self.leave_halves(&parted, &around);
+        edit.take(posting.id);
+        for half in 0..2 {
+            let centroid = Arc::clone(&parted.centroids[half]);
+            edit.create(parted.ids[half], centroid, self.params.split);
+        }
+        for (place, member) in posting.members(&self.layout).enumerate() {
+            if twice.binary_search(&place).is_err() {
+                let home = parted.ids[usize::from(parted.second[place])];
+                edit.push(moved.remove(&place).unwrap_or(home), member);
+            }
+        }
+        self.join_halves(&parted, &around, &mut edit);
+        touched.extend(parted.ids);
+        touched.extend(around.iter().map(|posting| posting.id));
+        touched.retain(|id| edit.len_of(*id) > self.params.split);
+        let directory = edit.finish(&self.store)?;
+        self.directory.store(Arc::new(directory));
+        self.moves.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Places of vectors whose row is in the posting twice, since it came both as its own and from the other side of a
+    /// boundary; in ascending order.
+    fn twice(&self, posting: &Posting) -> Vec<usize> {
+        let members = || posting.members(&self.layout).enumerate();
+        let own: HashSet<u64> = members()
+            .filter(|(_, m)| m.own)
+            .map(|(_, m)| m.row)
+            .collect();
+        let mut others = HashSet::new();
+        let again =
+            members().filter(|(_, m)| !m.own && (own.contains(&m.row) || !others.insert(m.row)));
+        again.map(|(place, _)| place).collect()
+    }
+
+    /// Finds two centroids for the vectors of a posting, none if all vectors are equal.
+    fn part(&self, writer: &mut Writer, posting: &Arc<Posting>) -> Option<Parted> {
+        let mut floats = Vec::with_capacity(posting.len() * self.layout.dim);
+        for member in posting.members(&self.layout) {
+            floats.extend(
+                member
+                    .code
+                    .iter()
+                    .map(|x| f32::from(*x as i8) * member.scale),
+            );
+        }
+        let halves = two_means(&floats, self.layout.dim)?;
+        let centroids = halves
+            .means
+            .map(|mean| Arc::new(Centroid::new(self.encoder(), &mean)));
+        let ids = [writer.next, writer.next + 1];
+        writer.next += 2;
+        Some(Parted {
+            before: Arc::clone(posting),
+            ids,
+            centroids,
+            second: halves.second,
+        })
+    }
+
+    /// The postings around one, nearest first.
+    pub(super) fn around(&self, directory: &Directory, posting: &Posting) -> Vec<Arc<Posting>> {
+        let mut query = Encoded::default();
+        let floats: Vec<f32> = posting.centroid.floats().collect();
+        self.encoder().rotated(&floats, &mut query);
+        let near = self.nearest(directory, &query, self.params.reassign + 1);
+        let others = near.iter().filter(|(id, _)| *id != posting.id);
+        others
+            .filter_map(|(id, _)| directory.get(*id).map(Arc::clone))
+            .collect()
+    }
+
+    /// LIRE's first condition: a vector of the posting that was split may now be nearest to a third centroid only if
+    /// the old centroid was as near as either new one. Where those go that are, by their place.
+    fn leave_halves(&self, parted: &Parted, around: &[Arc<Posting>]) -> HashMap<usize, u64> {
+        let mut moved = HashMap::new();
+        for (place, member) in parted.before.members(&self.layout).enumerate() {
+            if !member.own {
+                continue;
+            }
+            let vector = member.vector();
+            let before = self.between(vector, &parted.before.centroid);
+            let halves = [0, 1].map(|half| self.between(vector, &parted.centroids[half]));
+            if before > halves[0] || before > halves[1] {
+                continue;
+            }
+            let mut nearest = (halves[usize::from(parted.second[place])], None);
+            for other in around {
+                let distance = self.between(vector, &other.centroid);
+                if distance < nearest.0 {
+                    nearest = (distance, Some(other.id));
+                }
+            }
+            if let (_, Some(id)) = nearest {
+                moved.insert(place, id);
+            }
+        }
+        moved
+    }
+
+    /// LIRE's second condition: a vector of another posting may now be nearest to a new centroid only if that is nearer
+    /// than the old one was. Since its own centroid was the nearest, all there is to compare is that with the new ones.
+    fn join_halves(&self, parted: &Parted, around: &[Arc<Posting>], edit: &mut Edit<'_>) {
+        for posting in around {
+            let mut places = Vec::new();
+            for (place, member) in posting.members(&self.layout).enumerate() {
+                if !member.own {
+                    continue;
+                }
+                let vector = member.vector();
+                let own = self.between(vector, &posting.centroid);
+                let halves = [0, 1].map(|half| self.between(vector, &parted.centroids[half]));
+                let half = usize::from(halves[1] < halves[0]);
+                if halves[half] < own {
+                    places.push(place);
+                    edit.push(parted.ids[half], member);
+                }
+            }
+            // Vectors that came in this edit stand behind those of before, and take the places of those that go.
+            edit.remove(posting.id, &places);
+        }
+    }
+
+    /// The postings with the nearest centroids, and their squared distances.
+    pub(super) fn nearest(
+        &self,
+        directory: &Directory,
+        query: &Encoded,
+        count: usize,
+    ) -> Vec<(u64, f32)> {
+        let mut lut = Lut::default();
+        self.encoder().lut(query, &mut lut);
+        let asked = Asked {
+            encoder: self.encoder(),
+            query,
+            lut: &lut,
+        };
+        let stats = &mut SearchStats::default();
+        directory
+            .centroids
+            .nearest(asked, (&self.layout, count), stats)
+    }
+
+    /// Squared distance of a vector and a centroid.
+    pub(super) fn between(&self, vector: Vector8, centroid: &Centroid) -> f32 {
+        // SAFETY: vectors of members and of centroids have the dimension of the encoder.
+        unsafe { self.encoder().between(vector, centroid.vector()) }
+    }
+
+    /// Where a vector would be its own, among postings that are given; none if there are none.
+    pub(super) fn nearest_of(&self, member: &Member<'_>, among: &[Arc<Posting>]) -> Option<u64> {
+        let distances = among
+            .iter()
+            .map(|posting| (self.between(member.vector(), &posting.centroid), posting.id));
+        let nearest = distances.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        nearest.map(|(_, id)| id)
+    }
+}

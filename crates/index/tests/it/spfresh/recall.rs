@@ -1,0 +1,126 @@
+use longbow_index::{Error, Metric, Result, Scalar, SpFresh, SpFreshParams, Space};
+
+use super::file::MemoryFile;
+use super::{build, recall, search};
+use crate::common::Data;
+
+fn space(scalar: Scalar, metric: Metric, dim: usize) -> Space {
+    Space {
+        scalar,
+        metric,
+        dim,
+    }
+}
+
+#[test]
+fn what_is_near_is_found_whatever_the_vectors_are() -> Result<()> {
+    for (scalar, metric, dim) in [
+        (Scalar::F32, Metric::Euclidean, 96),
+        (Scalar::F16, Metric::Cosine, 40),
+        (Scalar::I8, Metric::Euclidean, 17),
+        (Scalar::U8, Metric::Cosine, 8),
+    ] {
+        let data = Data::clustered(space(scalar, metric, dim), 6_000, 40, 3)?;
+        let index = build(&data, SpFreshParams::default(), 0..6_000)?;
+        let what = format!("{scalar:?} {metric:?} {dim}: {index:?}");
+        assert!(index.postings() > 30, "{what}");
+        let found = recall(&index, &data, (10, 16), &|_| true);
+        assert!(found > 0.95, "{what}: {found}");
+        let third = recall(&index, &data, (10, 16), &|row| row % 3 == 0);
+        assert!(third > 0.9, "{what}: {third} of a third");
+        // All of them, which is exact.
+        let all = recall(&index, &data, (10, usize::MAX), &|_| true);
+        assert!(all > 0.999, "{what}: {all} in all postings");
+    }
+    Ok(())
+}
+
+#[test]
+fn few_that_are_visible_are_all_found() -> Result<()> {
+    let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 32), 4_000, 20, 5)?;
+    let index = build(&data, SpFreshParams::default(), 0..4_000)?;
+    for one_in in [500, 1_999, 4_001] {
+        let visible = |row: u64| row % one_in == 1;
+        for query in &data.queries {
+            let found = search(&index, &data, query, (10, 1), &visible);
+            assert_eq!(found, data.exact(query, 10, &visible), "one in {one_in}");
+        }
+    }
+    let query = &data.queries[0];
+    assert!(search(&index, &data, query, (0, 8), &|_| true).is_empty());
+    assert!(search(&index, &data, query, (10, 8), &|_| false).is_empty());
+    Ok(())
+}
+
+#[test]
+fn equal_vectors_are_all_there() -> Result<()> {
+    let data = Data::equal(1_000)?;
+    let index = build(&data, SpFreshParams::default(), 0..1_000)?;
+    assert_eq!((index.len(), index.lengths()), (1_000, (1_000, 1_000)));
+    let found = search(&index, &data, &data.queries[0], (1_000, 1), &|_| true);
+    assert_eq!(found.len(), 1_000);
+    Ok(())
+}
+
+#[test]
+fn an_index_without_rows_answers_with_nothing() -> Result<()> {
+    let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 8), 10, 1, 5)?;
+    let index = build(&data, SpFreshParams::default(), 0..0)?;
+    assert!(
+        index.is_empty() && search(&index, &data, &data.queries[0], (3, 3), &|_| true).is_empty()
+    );
+    Ok(())
+}
+
+#[test]
+fn wrong_parameters_are_refused() {
+    let refused = |space, params| {
+        let index = SpFresh::new(space, params, Box::new(MemoryFile::default()));
+        index.map(|_| ()).unwrap_err().to_string()
+    };
+    let good = space(Scalar::F32, Metric::Euclidean, 8);
+    let params = SpFreshParams::default();
+    let text = refused(good, SpFreshParams { split: 8, ..params });
+    assert!(text.contains("split is 8, expected 32 to 4096"), "{text}");
+    let text = refused(
+        good,
+        SpFreshParams {
+            merge: 99,
+            ..params
+        },
+    );
+    assert!(text.contains("merge is 99, expected 1 to 64"), "{text}");
+    let text = refused(space(Scalar::F32, Metric::Dot, 8), params);
+    assert!(text.contains("metric"), "{text}");
+    let index = SpFresh::new(good, params, Box::new(MemoryFile::default())).expect("good");
+    let short = index.insert(1, &[0; 31]).unwrap_err();
+    assert!(matches!(
+        short,
+        Error::VectorBytes {
+            row: 1,
+            expected: 32,
+            got: 31
+        }
+    ));
+}
+
+#[test]
+fn a_row_that_cannot_be_written_is_not_in_the_index() -> Result<()> {
+    let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 16), 3_000, 10, 5)?;
+    let file = MemoryFile {
+        limit: 40_000,
+        ..MemoryFile::default()
+    };
+    let index = SpFresh::new(data.space, SpFreshParams::default(), Box::new(file))?;
+    let rows = 0..data.rows() as u64;
+    let written = rows.take_while(|row| index.insert(*row, data.vector(*row)).is_ok());
+    let written = written.count() as u64;
+    assert!((100..3_000).contains(&written), "{written}");
+    // The last one may have been written before a split that failed.
+    assert!([written, written + 1].contains(&(index.len() as u64)));
+    let found = search(&index, &data, &data.queries[0], (3_000, 1), &|row| {
+        row < written
+    });
+    assert_eq!(found.len() as u64, written);
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! The values of the option `vector_index`.
+
+/// The kind of index that a vector column has where its field does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexChoice {
+    /// A graph in memory.
+    Hnsw,
+    /// Postings in a file, where they can be.
+    Spfresh,
+}

@@ -1,0 +1,129 @@
+"""Columns whose vectors are in postings: through deletes, upserts, restarts and damage."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from server import Server, binary
+
+import longbow
+from longbow.errors import InvalidArgument
+
+RANDOM = np.random.default_rng(5)
+CENTRES = RANDOM.normal(size=(40, 32))
+ROWS = (CENTRES[RANDOM.integers(0, 40, 5000)] + 0.4 * RANDOM.normal(size=(5000, 32))).astype("f4")
+QUERIES = (CENTRES[RANDOM.integers(0, 40, 50)] + 0.4 * RANDOM.normal(size=(50, 32))).astype("f4")
+K = 10
+
+
+def recall(searched, rows: np.ndarray, ids: np.ndarray) -> float:
+    """The share of the true neighbours among `rows` that the answers hold."""
+    hits = 0
+    for query in QUERIES:
+        true = ids[np.argsort(((rows - query) ** 2).sum(1), kind="stable")[:K]]
+        found = searched(query)
+        assert len(found) == K
+        hits += len(np.intersect1d(true, found))
+    return hits / (K * len(QUERIES))
+
+
+def index_of(client, name: str) -> dict:
+    (told,) = client._backend.call("check_readiness", {"dataset": name})["indexes"]
+    return told
+
+
+def folder_files(path: Path) -> set[str]:
+    return {file.name.partition("-")[0] + file.suffix for file in path.rglob("*.spfresh")}
+
+
+def test_rows_are_found_whatever_becomes_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    with longbow.open(path) as database:
+        database.insert("rows", ROWS, index="spfresh")
+        database.wait_until_indexed("rows")
+        told = index_of(database, "rows")
+        assert (told["index"], told["rows"]) == ("spfresh", 5000)
+        assert told["bytes_per_row"] < 100
+        ids = np.arange(5000)
+        assert recall(lambda q: database.search_numpy("rows", q, K)[0], ROWS, ids) > 0.97
+    # Half of the rows go, a quarter changes place.
+    changed = ROWS.copy()
+    changed[3000:4000] = ROWS[1000:2000] + 5
+    with longbow.open(path) as database:
+        database.delete("rows", ids=range(2500))
+        database.insert("rows", changed[3000:4000], ids=np.arange(3000, 4000))
+        database.wait_until_indexed("rows")
+        left = np.arange(2500, 5000)
+        assert recall(lambda q: database.search_numpy("rows", q, K)[0], changed[2500:], left) > 0.97
+    assert folder_files(path) == {"graph.spfresh", "blocks.spfresh"}
+    done = subprocess.run([binary(), "verify", path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with longbow.open(path) as database:
+        assert database.ready("rows").rows == 2500
+        assert recall(lambda q: database.search_numpy("rows", q, K)[0], changed[2500:], left) > 0.97
+
+
+def test_a_damaged_block_is_found_and_the_index_built_anew(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    with longbow.open(path) as database:
+        database.insert("rows", ROWS, index="spfresh")
+        database.wait_until_indexed("rows")
+    (blocks,) = path.rglob("blocks-*.spfresh")
+    damaged = bytearray(blocks.read_bytes())
+    damaged[1000] ^= 1
+    blocks.write_bytes(damaged)
+    done = subprocess.run([binary(), "verify", path], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert blocks.name in done.stdout + done.stderr
+    with longbow.open(path) as database:
+        database.wait_until_indexed("rows")
+        ids = np.arange(5000)
+        assert recall(lambda q: database.search_numpy("rows", q, K)[0], ROWS, ids) > 0.97
+        assert index_of(database, "rows")["rows"] == 5000
+
+
+def test_a_node_may_have_all_columns_in_postings(tmp_path: Path) -> None:
+    server = Server(tmp_path / "data", "--vector-index", "spfresh")
+    client = longbow.LongbowClient(server.uri, server.meta_uri)
+    client.insert("rows", ROWS, metric="cosine")
+    client.insert("products", ROWS, metric="dot_product")
+    client.insert("graph", ROWS, index="hnsw")
+    for name, index in [("rows", "spfresh"), ("products", "hnsw"), ("graph", "hnsw")]:
+        client.wait_until_indexed(name)
+        assert index_of(client, name)["index"] == index
+    where = {"field": "id", "operator": "<", "value": 40}
+    found = client.search("rows", QUERIES[0], K, filters=[where])
+    assert sorted(found["id"].to_pylist()) == sorted(set(found["id"].to_pylist()))
+    assert len(found) == K and max(found["id"].to_pylist()) < 40
+    assert server.stop() == 0
+
+
+def test_a_wrong_kind_is_refused_and_changes_nothing() -> None:
+    with longbow.open() as database:
+        for index, metric, words in [
+            ("ivf", None, "expected hnsw or spfresh"),
+            ("spfresh", "dot_product", "choose hnsw"),
+        ]:
+            with pytest.raises(InvalidArgument) as caught:
+                database.insert("rows", ROWS[:10], index=index, metric=metric)
+            assert caught.value.code == "bad_index"
+            assert words in caught.value.message
+        assert database.list_datasets() == []
+        database.insert("rows", ROWS[:10], index="spfresh")
+        with pytest.raises(InvalidArgument) as caught:
+            database.insert("rows", ROWS[:10], index="hnsw")
+        assert caught.value.code == "index_changed"
+        assert database.ready("rows").rows == 10
+
+
+def test_rows_in_memory_need_no_file() -> None:
+    table = pa.table({"id": np.arange(5000), "vector": list(ROWS)})
+    with longbow.open() as database:
+        database.insert("rows", table, index="spfresh")
+        database.wait_until_indexed("rows")
+        ids = np.arange(5000)
+        assert recall(lambda q: database.search_numpy("rows", q, K)[0], ROWS, ids) > 0.97
