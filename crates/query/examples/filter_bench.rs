@@ -10,7 +10,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::{
     ArrayRef, AsArray, FixedSizeListArray, Float64Array, Int64Array, RecordBatch, StringArray,
@@ -36,16 +36,16 @@ const PREDICATES: [&str; 6] = [
     "n IN (1?, 2?, 3?, 400000, 500000)",
 ];
 
-/// Rows without a vector, so that no index is built meanwhile.
+/// Rows with the shortest vectors, so that the index, for which all wait, is soon built.
 fn batch(first: i64, rows: i64) -> Result<RecordBatch> {
     let ids = || first..first + rows;
     let mixed = |n: i64| n.wrapping_mul(0x9E37_79B9) & 0xF_FFFF;
-    let none = (0..rows).map(|_| None::<Vec<Option<f32>>>);
+    let vectors = ids().map(|n| Some([n, n * n].map(|n| Some(mixed(n) as f32))));
     let columns: [(&str, ArrayRef); 5] = [
         ("id", Arc::new(Int64Array::from_iter_values(ids()))),
         (
             "vector",
-            Arc::new(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(none, 2)),
+            Arc::new(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2)),
         ),
         (
             "n",
@@ -116,8 +116,9 @@ fn main() -> Result<()> {
         session.record_batch(&batch)?.wait()?;
         batches.push(batch);
     }
-    all.dataset("d")?
-        .wait_for_index(std::time::Duration::from_secs(60));
+    if !all.dataset("d")?.wait_for_index(Duration::from_secs(300)) {
+        return Err("the index is not built".into());
+    }
     let context = SessionContext::new();
     for predicate in PREDICATES {
         let (mut ours, mut theirs, mut passing) = (u64::MAX, u64::MAX, 0);
