@@ -28,7 +28,7 @@ export LONGBOW_BIN := $(TARGET)/release/longbow
 export TEXT
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo build test test-rust test-python ci fmt fmt-check clippy doc lint-python tidy bench bench-log bench-ann bench-databases bench-filtered torture clean
+.PHONY: help demo build test test-rust test-python ci fmt fmt-check clippy doc lint-python tidy bench bench-log bench-ann bench-databases bench-filtered bench-spfresh torture clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,7 +46,7 @@ test-rust:
 	$(CARGO) test $(LOCKED) --workspace
 
 test-python: build $(VENV)/ready
-	$(PY) -m pytest -q scripts/tests bench/log_peers bench/ann bench/databases bench/filtered
+	$(PY) -m pytest -q scripts/tests bench/log_peers bench/ann bench/databases bench/filtered bench/spfresh
 	cd python && ../$(PY) -m pytest -q
 
 ci: fmt-check clippy doc lint-python test ## What must pass before anything lands
@@ -86,6 +86,9 @@ bench-databases: build $(VENV)/ready ## Longbow beside Qdrant, zvec, LanceDB, Ch
 
 bench-filtered: build $(VENV)/ready ## Recall and rate of Longbow's filtered searches, where what passes is near or far
 	$(PY) bench/filtered/filtered_recall.py $(ARGS)
+
+bench-spfresh: build $(VENV)/ready ## Updates and searches of a small set, beside LanceDB
+	$(PY) bench/spfresh/run.py
 
 torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES property tests each, QUERIES beside writes, FUZZ_SECONDS of fuzz, ROUNDS of kill -9
 	TORTURE=$(TIMES) $(CARGO) test $(LOCKED) -p longbow-engine --test it

@@ -1,6 +1,6 @@
 """One database of the recipe, in a process of its own: prints what was measured as one line of JSON.
 
-    python child.py DATABASE DATA.npz FOLDER BATCH
+    python recipe_child.py DATABASE DATA.npz FOLDER BATCH
 """
 
 from __future__ import annotations
