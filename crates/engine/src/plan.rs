@@ -9,7 +9,7 @@ use longbow_storage::{IdKind, IdMap};
 
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::index_kind;
+use crate::index_kind::{self, IndexKind};
 use crate::memory::{Memory, graph_bytes};
 use crate::options::Options;
 use crate::quantization::{self, Quantization};
@@ -40,6 +40,8 @@ pub struct ColumnPlan {
     pub name: String,
     /// What its vectors are to the graph.
     pub space: Space,
+    /// Its kind.
+    pub kind: IndexKind,
     /// What the graph holds of each vector.
     pub quantization: Quantization,
     /// Why.
@@ -65,6 +67,8 @@ pub struct Plan {
     pub log: u64,
     /// The graphs of a checkpoint; of HNSW at most, with chance on the upper levels.
     pub graph_files: u64,
+    /// Files of blocks, about.
+    pub block_files: u64,
 }
 
 impl Plan {
@@ -83,8 +87,12 @@ impl Plan {
             .map(|column| ColumnPlan {
                 name: column.name.clone(),
                 space: column.space,
+                kind: IndexKind::of(column, graphs.kind),
                 quantization: Quantization::of(column, graphs.quantization),
-                reason: Quantization::reason(column, graphs.quantization),
+                reason: match IndexKind::of(column, graphs.kind) {
+                    IndexKind::Hnsw => Quantization::reason(column, graphs.quantization),
+                    IndexKind::SpFresh => "as configured",
+                },
                 row: Graph::bytes_per_row(column, graphs),
             })
             .collect();
@@ -95,6 +103,7 @@ impl Plan {
             .saturating_mul(row_bytes)
             .saturating_add(puts.saturating_mul(BATCH_BYTES));
         let saved = |column: &ColumnPlan| load.rows.saturating_mul(column.row.saved as u64);
+        let blocks = |column: &ColumnPlan| load.rows.saturating_mul(column.row.blocks as u64);
         Ok(Plan {
             row_bytes,
             memory: Memory {
@@ -107,6 +116,7 @@ impl Plan {
             segments: stored,
             log: log_bytes(stored, options),
             graph_files: columns.iter().map(saved).fold(0, u64::saturating_add),
+            block_files: columns.iter().map(blocks).fold(0, u64::saturating_add),
             columns,
         })
     }
@@ -140,6 +150,7 @@ impl Plan {
         self.segments
             .saturating_add(self.log)
             .saturating_add(self.graph_files)
+            .saturating_add(self.block_files)
     }
 
     /// Disk while a checkpoint is written and the one before is still there.

@@ -8,6 +8,7 @@ use crate::hnsw::{Hnsw, HnswParams};
 use crate::quantized::block::layout;
 use crate::quantized::{QuantizedGraph, QuantizedParams, SAVED_NODE};
 use crate::space::Space;
+use crate::spfresh::{Layout, SpFresh, SpFreshParams};
 
 /// Row, twin, and level of a node.
 const HEAD: usize = 16;
@@ -17,6 +18,9 @@ const EDGE: usize = 4 + 4 + 2;
 const HNSW_NODE: usize = 8 + 4 + 1 + 2 + 2;
 /// Which row a node holds, and which node a row is in, of a quantised graph.
 const PLACES: usize = 9;
+/// A posting and its centroid in memory, besides the codes; and a block of it.
+const POSTING: usize = 256;
+const BLOCK: usize = 80;
 /// Nodes of a level of a quantised graph for each of the level above.
 const FEWER: usize = 32;
 
@@ -31,6 +35,8 @@ pub struct RowBytes {
     pub other: usize,
     /// In the file that a checkpoint writes, at most.
     pub saved: usize,
+    /// In the file of blocks, which is there all the time, about.
+    pub blocks: usize,
 }
 
 impl RowBytes {
@@ -55,6 +61,7 @@ impl Hnsw {
             edges,
             other: HEAD + vector.next_multiple_of(ALIGN) - vector,
             saved: HNSW_NODE + edges,
+            blocks: 0,
         }
     }
 }
@@ -79,6 +86,30 @@ impl QuantizedGraph {
             edges,
             other: total - dim - edges,
             saved: node + node.div_ceil(FEWER - 1),
+            blocks: 0,
+        }
+    }
+}
+
+impl SpFresh {
+    /// Bytes that a row takes in memory, and in both files: its share of a posting and of the centroid.
+    #[must_use]
+    pub fn bytes_per_row(space: Space, params: SpFreshParams) -> RowBytes {
+        let dim = space.dim.next_multiple_of(DIM_STEP);
+        let block = Layout::new(dim).bytes;
+        // A posting is half full after it was split, and full before: three quarters on average.
+        let vectors = params.split * 3 / 4;
+        let blocks = vectors.div_ceil(SLOTS);
+        // The centroid as floats, as its eight-bit code, and in the blocks by which all are compared.
+        let centroid = 4 * dim + dim + block / SLOTS;
+        // Of vectors that are clustered, about one in three is on a boundary.
+        let copies = if params.replicas > 1 { 4 } else { 3 };
+        RowBytes {
+            vector: centroid.div_ceil(vectors),
+            edges: 0,
+            other: (POSTING + blocks * BLOCK).div_ceil(vectors),
+            saved: (4 * dim + 4 + 4 * blocks).div_ceil(vectors),
+            blocks: (blocks * block * copies / 3).div_ceil(vectors),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arrow_array::types::Float32Type;
 use arrow_array::{ArrayRef, FixedSizeListArray, Int64Array, RecordBatch};
-use longbow_engine::{Engine, Error, GraphOptions, Options, Quantization};
+use longbow_engine::{Engine, Error, GraphOptions, IndexKind, Options, Quantization};
 use serde_json::Value;
 
 const DIM: usize = 128;
@@ -68,6 +68,35 @@ fn within(what: &str, told: f64, real: f64, tolerance: f64) {
         (share - 1.0).abs() <= tolerance,
         "{what}: told {told}, real {real}"
     );
+}
+
+/// What postings take depends on how the vectors lie, so it is told roughly.
+#[test]
+fn what_is_told_of_postings_is_about_what_they_take() {
+    const ROWS: u64 = 6_000;
+    let told = plan(&format!("--rows {ROWS} --dim {DIM} --vector-index spfresh"));
+    assert_eq!(told["index"]["kind"], "spfresh");
+    let folder = tempfile::tempdir().expect("a folder");
+    let defaults = Options::new(folder.path());
+    let graphs = GraphOptions {
+        kind: IndexKind::SpFresh,
+        ..defaults.graphs
+    };
+    let engine = Engine::open_folder(Options { graphs, ..defaults }).expect("a new folder");
+    let rows = batch(0, ROWS, DIM);
+    let mut session = engine.put("d", &rows.schema()).expect("a good schema");
+    let put = session.record_batch(&rows).expect("good rows");
+    put.wait().expect("acknowledged");
+    let dataset = engine.dataset("d").expect("there");
+    assert!(dataset.wait_for_index(Duration::from_secs(300)));
+    engine.checkpoint().expect("room");
+    let memory = dataset.indexes()[0].graph().memory_bytes() as f64;
+    within("index", figure(&told, "memory", "index"), memory, 0.5);
+    let files = |prefix: &str| bytes(folder.path(), prefix);
+    let (saved, blocks) = (files("graph-"), files("blocks-"));
+    within("centroids", figure(&told, "disk", "checkpoint"), saved, 0.5);
+    within("blocks", figure(&told, "disk", "blocks"), blocks, 0.6);
+    engine.close().expect("closed");
 }
 
 #[test]

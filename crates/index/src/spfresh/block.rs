@@ -36,8 +36,8 @@ const HEAD: usize = ALIGN;
 
 /// Where things lie in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
-    pub(super) dim: usize,
+pub(crate) struct Layout {
+    pub(crate) dim: usize,
     add: usize,
     factor: usize,
     rows: usize,
@@ -47,12 +47,12 @@ pub(super) struct Layout {
     own: usize,
     vectors: usize,
     /// Of a block.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Layout {
     /// `dim` is a multiple of 16.
-    pub(super) fn new(dim: usize) -> Self {
+    pub(crate) fn new(dim: usize) -> Self {
         let add = HEAD + rabitq::code_bytes(dim);
         let factor = add + 4 * SLOTS;
         let rows = factor + 2 * SLOTS;

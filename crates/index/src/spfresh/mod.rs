@@ -51,6 +51,7 @@ use longbow_kernels::Metric;
 use longbow_kernels::rabitq::DIM_STEP;
 use parking_lot::Mutex;
 
+pub(crate) use block::Layout;
 pub use params::SpFreshParams;
 pub use store::BlockFile;
 pub use sweep::Swept;
@@ -60,7 +61,6 @@ use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::space::Space;
 use crate::visits::Visits;
-use block::Layout;
 use directory::Directory;
 use search::Scratch;
 use store::Store;

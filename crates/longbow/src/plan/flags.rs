@@ -27,7 +27,8 @@ const TYPES: [(&str, DataType); 11] = [
 /// Rows of a put, as the Python client sends them unless told otherwise.
 const ROWS_A_PUT: u64 = 1_000;
 /// Options of the node that may be given here too: the name of the option and of the flag.
-const OPTIONS: [(&str, &str); 2] = [
+const OPTIONS: [(&str, &str); 3] = [
+    ("vector_index", "vector-index"),
     ("quantization", "quantization"),
     ("memory-limit", "memory-limit"),
 ];
@@ -71,6 +72,10 @@ pub fn command() -> clap::Command {
             number("id-bytes", 0, 65_536, "Bytes of an id that is text").default_value("16"),
             size("bytes-of-other-columns", "Bytes of a row besides its id and its vector")
                 .default_value("0"),
+            Arg::new("vector-index")
+                .long("vector-index")
+                .value_name("VALUE")
+                .help("The kind of index: hnsw or spfresh [default: as configured]"),
             Arg::new("quantization")
                 .long("quantization")
                 .value_name("VALUE")

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use half::f16;
-use longbow_engine::{Load, Options, Plan, Quantization};
+use longbow_engine::{IndexKind, Load, Options, Plan, Quantization};
 use longbow_index::{Hnsw, QuantizedGraph, Space, VectorIndex};
 use longbow_kernels::Scalar;
 
@@ -21,6 +21,9 @@ pub fn index_seconds(plan: &Plan, load: &Load, options: &Options) -> Result<f64,
     let mut seconds = 0.0;
     for column in &plan.columns {
         let (graphs, space) = (&options.graphs, column.space);
+        if column.kind == IndexKind::SpFresh {
+            return Err("how long postings take is not measured; leave --measure out".into());
+        }
         let graph: Box<dyn VectorIndex> = match column.quantization {
             Quantization::None => Box::new(Hnsw::new(space, graphs.hnsw).map_err(said)?),
             codes => {

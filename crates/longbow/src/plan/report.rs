@@ -25,6 +25,8 @@ pub struct Report {
 /// The index of the vector column.
 #[derive(Debug, Serialize)]
 pub struct Index {
+    /// Its kind.
+    pub kind: &'static str,
     pub quantization: &'static str,
     pub reason: &'static str,
     pub bytes_per_row: PerRow,
@@ -66,6 +68,8 @@ pub struct Disk {
     pub log: u64,
     /// At most.
     pub checkpoint: u64,
+    /// Blocks of postings, about.
+    pub blocks: u64,
     pub total: u64,
     /// While a checkpoint is written and the one before is there.
     pub peak: u64,
@@ -82,6 +86,7 @@ impl Report {
             element: asked.element.clone(),
             metric: asked.metric.clone(),
             index: Index {
+                kind: column.kind.name(),
                 quantization: column.quantization.name(),
                 reason: column.reason,
                 bytes_per_row: PerRow {
@@ -107,6 +112,7 @@ impl Report {
                 segments: plan.segments,
                 log: plan.log,
                 checkpoint: plan.graph_files,
+                blocks: plan.block_files,
                 total: plan.disk(),
                 peak: plan.disk_peak(),
             },

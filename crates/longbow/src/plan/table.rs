@@ -9,6 +9,10 @@ pub fn text(report: &Report) -> String {
     let bytes = |name: &str, bytes: u64| line(name, &decimal(u128::from(bytes), "B"));
     let (index, memory, disk) = (&report.index, &report.memory, &report.disk);
     let row = &index.bytes_per_row;
+    let name = match index.kind {
+        "spfresh" => index.kind,
+        _ => index.quantization,
+    };
     let count = |name: &str, count: usize| line(name, &format!("{count} B"));
     let fits = match memory.fits {
         true => "fits".to_owned(),
@@ -19,19 +23,25 @@ pub fn text(report: &Report) -> String {
             "{} rows of {} x {}, {}, {} bytes each as stored",
             report.rows, report.dim, report.element, report.metric, report.row_bytes
         ),
-        format!("index: {} ({})", index.quantization, index.reason),
+        format!("index: {name} ({})", index.reason),
         String::new(),
         "a row in the index".to_owned(),
         count(
-            if index.quantization == "none" {
-                "vector"
-            } else {
-                "code of the vector"
+            match name {
+                "none" => "vector",
+                "spfresh" => "its share of a centroid",
+                _ => "code of the vector",
             },
             row.vector,
         ),
         count("edges", row.edges),
-        count("head, levels above, rounding", row.other),
+        count(
+            match name {
+                "spfresh" => "its share of a posting",
+                _ => "head, levels above, rounding",
+            },
+            row.other,
+        ),
         count("together", row.total),
         String::new(),
         "memory".to_owned(),
@@ -51,6 +61,7 @@ pub fn text(report: &Report) -> String {
         bytes("row segments", disk.segments),
         bytes("log, at most", disk.log),
         bytes("index in a checkpoint", disk.checkpoint),
+        bytes("blocks of the index", disk.blocks),
         bytes("together", disk.total),
         bytes("while a checkpoint is written", disk.peak),
     ];
