@@ -8,9 +8,10 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use longbow_disk::{Disk, File, MemoryDisk};
 use longbow_index::BlockFile;
+use parking_lot::{RwLock, RwLockWriteGuard};
 
 /// Longest file, in bytes: so much is mapped at once, most of it before it exists. That costs addresses, not memory.
-const LONGEST: u64 = 1 << 38;
+const LONGEST: u64 = 1 << 36;
 
 /// Makes the files of one dataset's indexes, or of any that is yet to be named. Its clones share the numbers in names.
 #[derive(Debug, Clone)]
@@ -19,6 +20,8 @@ pub struct BlockFiles {
     /// The folder of datasets, or of one.
     dir: PathBuf,
     next: Arc<AtomicU64>,
+    /// Held shared while a file is made, and exclusively while files are removed that nobody names.
+    making: Arc<RwLock<()>>,
 }
 
 impl BlockFiles {
@@ -34,6 +37,7 @@ impl BlockFiles {
             disk,
             dir,
             next: Arc::new(AtomicU64::new(1)),
+            making: Arc::default(),
         }
     }
 
@@ -48,6 +52,11 @@ impl BlockFiles {
     /// Lets the numbers in names begin here.
     pub(crate) fn begin(&self, next: u64) {
         self.next.fetch_max(next, Ordering::Relaxed);
+    }
+
+    /// Holds back the making of files: one that is made has no name yet by which it is known to be used.
+    pub(crate) fn hold_back(&self) -> RwLockWriteGuard<'_, ()> {
+        self.making.write()
     }
 
     /// A file that is made, and named, when something is first written.
@@ -102,7 +111,13 @@ impl Blocks {
         if let Some(opened) = self.opened.get() {
             return Ok(opened);
         }
-        let BlockFiles { disk, dir, next } = &self.files;
+        let BlockFiles {
+            disk,
+            dir,
+            next,
+            making,
+        } = &self.files;
+        let _making = making.read();
         // Only now: while a folder is read, nobody knows yet which numbers are taken.
         let number = next.fetch_add(1, Ordering::Relaxed);
         let name = format!("blocks-{number:08}.spfresh");

@@ -96,6 +96,7 @@ fn write(shared: &Shared, number: u64, path: &Path) -> Result<Manifest> {
 /// Removes what a failed checkpoint wrote, as far as the disk lets it: files that no view uses, with numbers from
 /// `first_file` on. What is left goes with the next checkpoint.
 fn discard(shared: &Shared, first_file: u64) {
+    let _unmade = shared.options.graphs.blocks.hold_back();
     for dataset in shared.catalog.datasets() {
         let dir = folder(shared, dataset.number);
         for file in shared.disk.list(&dir).unwrap_or_default() {
@@ -129,7 +130,13 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
         let still = index.hold_still();
         let rows_end = index.watermark();
         let graph = index.graph();
-        graph.save(&mut bytes)?;
+        if let Err(error) = graph.save(&mut bytes) {
+            if graph.blocks().is_some() {
+                // As below: its file may have lost what it was given.
+                let _ = shared.unsure.set(error.to_string());
+            }
+            return Err(error);
+        }
         drop(still);
         if bytes.is_empty() {
             continue;
@@ -224,6 +231,7 @@ pub(crate) fn write_file(shared: &Shared, path: &Path, bytes: &[u8]) -> Result<S
 /// readable until their last reader is done.
 pub(crate) fn sweep(shared: &Shared, manifest: &Manifest) -> Result<()> {
     let root = shared.options.path.join("datasets");
+    let _unmade = shared.options.graphs.blocks.hold_back();
     sweep_folder(shared.disk.as_ref(), &root, manifest, &|number, name| {
         // Sealed or compacted after the views of the checkpoint were taken.
         shared

@@ -78,6 +78,8 @@ struct Progress {
     claimed: u64,
     /// Jobs that ended before one with lower rows: first row -> row after the last.
     ended: BTreeMap<u64, u64>,
+    /// Rows of jobs that failed, to be tried again.
+    returned: Vec<(u64, u64)>,
 }
 
 impl ColumnIndex {
@@ -102,6 +104,7 @@ impl ColumnIndex {
             progress: Mutex::new(Progress {
                 claimed: watermark,
                 ended: BTreeMap::new(),
+                returned: Vec::new(),
             }),
             loading: AtomicBool::new(false),
             unread: Mutex::new(None),
@@ -215,6 +218,9 @@ impl ColumnIndex {
     pub fn claim(&self, end: u64) -> Option<(u64, u64, RwLockReadGuard<'_, ()>)> {
         let running = self.run()?;
         let mut progress = self.progress.lock();
+        if let Some((first, last)) = progress.returned.pop() {
+            return Some((first, last, running));
+        }
         let first = progress.claimed;
         if first >= end || self.is_too_early(end - first) {
             return None;
@@ -222,6 +228,11 @@ impl ColumnIndex {
         let last = end.min(first + JOB_ROWS);
         progress.claimed = last;
         Some((first, last, running))
+    }
+
+    /// Gives the last rows of a claim back, which could not be taken: they are claimed again.
+    pub(crate) fn give_back(&self, first: u64, last: u64) {
+        self.progress.lock().returned.push((first, last));
     }
 
     /// Says that the rows `first..last` of a claim are in the graph.
@@ -308,6 +319,21 @@ mod tests {
         assert_eq!(index.watermark(), 0);
         index.finish(a, a_end);
         assert_eq!(index.watermark(), 512);
+    }
+
+    #[test]
+    fn what_a_job_gives_back_is_claimed_again() {
+        let index = index(2);
+        let (first, _, failing) = index.claim(1_000).expect("rows wait");
+        index.finish(first, 10);
+        index.give_back(10, 256);
+        drop(failing);
+        assert_eq!((index.watermark(), index.waiting(1_000)), (10, 990));
+        let (first, last, _again) = index.claim(1_000).expect("rows wait");
+        assert_eq!((first, last), (10, 256));
+        index.finish(first, last);
+        assert_eq!(index.watermark(), 256);
+        assert_eq!(index.claim(1_000).map(|(first, ..)| first), Some(256));
     }
 
     #[test]

@@ -243,8 +243,8 @@ impl Graph {
             Graph::SpFresh { index, .. } => {
                 let originals = Originals::new(view, column);
                 let at = (k, ef.div_ceil(EFFORT_A_POSTING));
-                let search =
-                    |(query, stats)| index.search(query, at, wanted.visible, &originals, stats);
+                let rows = (wanted.visible, wanted.is_over);
+                let search = |(query, stats)| index.search(query, at, rows, &originals, stats);
                 let found = queries.iter().zip(stats).map(search).collect();
                 originals.check()?;
                 found

@@ -10,7 +10,7 @@ use thread_priority::{
 };
 
 use crate::dataset::Dataset;
-use crate::error::Result;
+use crate::error::Error;
 use crate::graph::Graph;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
@@ -107,9 +107,14 @@ fn work(dataset: &Dataset) -> bool {
         let Ok(column) = view.schema.vector(&dataset.name, Some(&index.column)) else {
             continue;
         };
-        if let Err(error) = insert_rows(&index.graph(), &view, column, first, end) {
-            // The rows stay findable by scanning only below a watermark that does not move; say so loudly.
-            tracing::error!(dataset = dataset.name, column = index.column, first, end, %error, "indexing failed");
+        if let Err(Stopped { row, error }) = insert_rows(&index.graph(), &view, column, first, end)
+        {
+            // Until they are taken the rows are found by scanning; say so loudly.
+            tracing::error!(dataset = dataset.name, column = index.column, first = row, end, %error, "indexing failed, and is tried again");
+            if row > first {
+                index.finish(first, row);
+            }
+            index.give_back(row, end);
             continue;
         }
         index.finish(first, end);
@@ -118,23 +123,41 @@ fn work(dataset: &Dataset) -> bool {
     worked
 }
 
+/// An insert that failed at a row.
+#[derive(Debug)]
+pub(crate) struct Stopped {
+    row: u64,
+    error: Error,
+}
+
+impl From<Stopped> for Error {
+    fn from(stopped: Stopped) -> Self {
+        stopped.error
+    }
+}
+
 /// Inserts the living rows `first..end` into a graph.
 ///
 /// # Errors
-/// If a batch cannot be read or the graph is full.
+/// If a batch cannot be read or the graph is full; the rows before the one that is told are in it.
 pub(crate) fn insert_rows(
     graph: &Graph,
     view: &View,
     column: &VectorColumn,
     first: u64,
     end: u64,
-) -> Result<()> {
-    graph.prepare(view, column)?;
+) -> std::result::Result<(), Stopped> {
+    let stopped = |row| move |error| Stopped { row, error };
+    graph.prepare(view, column).map_err(stopped(first))?;
     for part in view.parts(first) {
         if part.runs.first().is_none_or(|run| run.first_row >= end) {
             break;
         }
-        let Some(vectors) = Vectors::of(part.batch, column)? else {
+        let from = part
+            .runs
+            .first()
+            .map_or(first, |run| run.first_row.max(first));
+        let Some(vectors) = Vectors::of(part.batch, column).map_err(stopped(from))? else {
             continue;
         };
         for run in &part.runs {
@@ -146,7 +169,7 @@ pub(crate) fn insert_rows(
                 if let Some(vector) = vectors.row(run.start + offset)
                     && view.is_visible(row)
                 {
-                    graph.insert(row, vector)?;
+                    graph.insert(row, vector).map_err(stopped(row))?;
                 }
             }
         }

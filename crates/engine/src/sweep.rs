@@ -54,10 +54,7 @@ pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex, postings: &SpFresh) -
     let dead = |row: u64| row < *watermark && !view.is_visible(row);
     match postings.sweep(&dead, under_way.next, STEP)?.next {
         Some(next) => under_way.next = next,
-        None => {
-            index.died.store(view.died(), Ordering::Relaxed);
-            *sweep = None;
-        }
+        None => *sweep = None,
     }
     Ok(true)
 }
@@ -73,6 +70,7 @@ fn begin(dataset: &Dataset, index: &ColumnIndex, postings: &SpFresh) -> Option<S
     if since < FEWEST.max(postings.len() as u64 / ROWS_FOR_ONE) {
         return None;
     }
+    index.died.store(view.died(), Ordering::Relaxed);
     // Whoever enters from now on takes a later view.
     postings.turn();
     Some(Sweep {

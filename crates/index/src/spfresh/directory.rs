@@ -15,6 +15,8 @@ pub(super) struct Directory {
     pub(super) centroids: Arc<Centroids>,
     chunks: Vec<Option<Arc<Chunk>>>,
     len: usize,
+    /// Memory of the postings, in bytes.
+    bytes: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -55,8 +57,11 @@ impl Directory {
                 postings: [const { None }; CHUNK],
             })
         });
-        let before = Arc::make_mut(chunk).postings[at].replace(Arc::new(posting));
-        self.len += usize::from(before.is_none());
+        self.bytes += posting.memory_bytes();
+        match Arc::make_mut(chunk).postings[at].replace(Arc::new(posting)) {
+            Some(before) => self.bytes -= before.memory_bytes(),
+            None => self.len += 1,
+        }
     }
 
     /// Takes a posting out.
@@ -69,17 +74,17 @@ impl Directory {
             *entry = None;
         }
         self.len -= 1;
+        self.bytes -= taken.memory_bytes();
         Some(taken)
     }
 
     /// Bytes of memory, with all that is in it.
     pub(super) fn memory_bytes(&self, layout: &Layout) -> usize {
         let chunks = self.chunks.iter().flatten().count();
-        let postings = self.iter().map(|posting| posting.memory_bytes());
         self.centroids.memory_bytes(layout)
             + 8 * self.chunks.capacity()
             + chunks * size_of::<Chunk>()
-            + postings.sum::<usize>()
+            + self.bytes
     }
 }
 
@@ -97,7 +102,6 @@ mod tests {
             id,
             centroid: centroid(),
             blocks: Vec::new(),
-            split: 1,
         }
     }
 

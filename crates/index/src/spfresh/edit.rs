@@ -23,7 +23,6 @@ pub(super) struct Edit<'a> {
 struct PostingDraft {
     centroid: Arc<Centroid>,
     pieces: Vec<Piece>,
-    split: usize,
 }
 
 enum Piece {
@@ -64,7 +63,6 @@ impl PostingDraft {
         PostingDraft {
             centroid: Arc::clone(&posting.centroid),
             pieces: blocks.map(Piece::Same).collect(),
-            split: posting.split,
         }
     }
 
@@ -94,13 +92,12 @@ impl<'a> Edit<'a> {
     }
 
     /// Adds an empty posting.
-    pub(super) fn create(&mut self, id: u64, centroid: Arc<Centroid>, split: usize) {
+    pub(super) fn create(&mut self, id: u64, centroid: Arc<Centroid>) {
         let centroids = Arc::make_mut(&mut self.directory.centroids);
         centroids.push(self.encoder, self.layout, centroid.member(id));
         let draft = PostingDraft {
             centroid,
             pieces: Vec::new(),
-            split,
         };
         self.drafts.insert(id, draft);
     }
@@ -111,13 +108,6 @@ impl<'a> Edit<'a> {
         self.directory.take(id);
         let centroids = Arc::make_mut(&mut self.directory.centroids);
         centroids.remove(self.encoder, self.layout, id);
-    }
-
-    /// Sets how many vectors a posting may have before it is tried to be split.
-    pub(super) fn set_split(&mut self, id: u64, split: usize) {
-        if let Some(draft) = self.draft(id) {
-            draft.split = split;
-        }
     }
 
     /// Vectors of a posting with the changes so far.
@@ -203,7 +193,6 @@ impl<'a> Edit<'a> {
                 id,
                 centroid: draft.centroid,
                 blocks,
-                split: draft.split,
             });
         }
         Ok(directory)

@@ -45,7 +45,10 @@ impl SpFresh {
             if moves == self.moves.load(Ordering::Acquire) {
                 self.append(&mut writer, &homes, &decoded, member)?;
                 self.rows.fetch_add(1, Ordering::Release);
-                return self.split_long(&mut writer, homes);
+                // The row is there. What stays too long because a split cannot be written is split after a later row, and
+                // if that cannot be written either, its insert tells.
+                let _ = self.split_long(&mut writer, homes);
+                return Ok(());
             }
         }
     }
@@ -59,7 +62,8 @@ impl SpFresh {
         };
         let near = self.nearest(&directory, vector, count);
         let Some((_, nearest)) = near.first() else {
-            return Vec::new();
+            // So long a vector is near no centroid as far as can be reckoned.
+            return directory.iter().take(1).map(|any| any.id).collect();
         };
         let mut homes: Vec<u64> = Vec::with_capacity(self.params.replicas);
         for (id, distance) in &near {
@@ -77,7 +81,7 @@ impl SpFresh {
                         self.encoder()
                             .between(home.centroid.vector(), posting.centroid.vector())
                     };
-                    between < *distance
+                    between <= *distance
                 })
             };
             if !homes.iter().any(stands_in) {
@@ -103,9 +107,9 @@ impl SpFresh {
         }
         if homes.is_empty() {
             let centroid = Centroid::new(self.encoder(), &vector.floats);
-            edit.create(writer.next, Arc::new(centroid), self.params.split);
-            edit.push(writer.next, member);
-            writer.next += 1;
+            let id = writer.number();
+            edit.create(id, Arc::new(centroid));
+            edit.push(id, member);
             self.moves.fetch_add(1, Ordering::Release);
         }
         let directory = edit.finish(&self.store)?;

@@ -67,13 +67,11 @@ impl SpFresh {
             }
             let centroids = Arc::make_mut(&mut directory.centroids);
             centroids.push(encoder, &index.layout, centroid.member(id));
-            let mut posting = Posting {
+            let posting = Posting {
                 id,
                 centroid,
                 blocks,
-                split: params.split,
             };
-            posting.split = params.split.max(posting.len());
             let members = posting.members(&index.layout);
             rows += members.filter(|member| member.own).count() as u64;
             directory.put(posting);

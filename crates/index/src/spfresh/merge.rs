@@ -30,6 +30,7 @@ impl SpFresh {
         }
         let directory = edit.finish(&self.store)?;
         self.directory.store(Arc::new(directory));
+        writer.free.push(id);
         self.moves.fetch_add(1, Ordering::Release);
         self.split_long(writer, around.iter().map(|posting| posting.id).collect())
     }

@@ -89,8 +89,25 @@ pub struct SpFresh {
 /// What whoever changes the index holds.
 #[derive(Debug)]
 struct Writer {
-    /// Number of the next posting.
+    /// Numbers of postings from this one on were never given out.
     next: u64,
+    /// Numbers of postings that are gone.
+    free: Vec<u64>,
+    /// Postings below this number were passed by the sweep that is under way: no vector gets there unswept.
+    swept: u64,
+}
+
+impl Writer {
+    /// A number for a new posting.
+    fn number(&mut self) -> u64 {
+        match self.free.iter().rposition(|id| *id >= self.swept) {
+            Some(at) => self.free.swap_remove(at),
+            None => {
+                self.next += 1;
+                self.next - 1
+            }
+        }
+    }
 }
 
 impl SpFresh {
@@ -128,7 +145,11 @@ impl SpFresh {
             directory: ArcSwap::from_pointee(Directory::default()),
             layout,
             store: Arc::new(store),
-            writer: Mutex::new(Writer { next: 0 }),
+            writer: Mutex::new(Writer {
+                next: 0,
+                free: Vec::new(),
+                swept: 0,
+            }),
             rows: AtomicU64::new(0),
             moves: AtomicU64::new(0),
             pool: Pool::new(),

@@ -74,8 +74,6 @@ pub(super) struct Posting {
     pub(super) centroid: Arc<Centroid>,
     /// All full but the last.
     pub(super) blocks: Vec<Arc<Block>>,
-    /// Vectors above which to try to split it: more than usual if it could not be split.
-    pub(super) split: usize,
 }
 
 impl Posting {

@@ -1,8 +1,11 @@
+use std::sync::Arc;
+
 use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{Base, Lut, SLOTS};
 
 use super::SpFresh;
 use super::centroids::Asked;
+use super::directory::Directory;
 use super::near::{Found, Near};
 use super::posting::Posting;
 use crate::checkpoint::VectorSource;
@@ -11,6 +14,7 @@ use crate::pool::Room;
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};
+use crate::vector_index::IsOver;
 use longbow_kernels::Metric;
 
 /// Part of an estimate's standard error by which it is lowered, so that few are passed over that are near enough.
@@ -40,7 +44,7 @@ impl Room for Scratch {
 impl SpFresh {
     /// The `k` visible rows nearest to a query, nearest first, with exact distances, as far as they are in the `probes`
     /// postings nearest to it; in more, if fewer than `k` were found in these. Fewer than `k` are returned only if there
-    /// are not more.
+    /// are not more, or if `is_over` says that the search is to end with what it has.
     ///
     /// # Panics
     /// If the query was prepared for another space.
@@ -49,7 +53,7 @@ impl SpFresh {
         &self,
         query: &Query,
         (k, probes): (usize, usize),
-        visible: &(dyn Fn(u64) -> bool + Sync),
+        (visible, is_over): (&(dyn Fn(u64) -> bool + Sync), Option<IsOver<'_>>),
         originals: &dyn VectorSource,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
@@ -61,55 +65,60 @@ impl SpFresh {
         let mut scratch = self.pool.take();
         self.encoder().query(query.floats(), &mut scratch.query);
         self.encoder().lut(&scratch.query, &mut scratch.lut);
-        let mut probes = probes.max(1);
         // A row may be in several postings, and some will turn out farther than their codes say.
         scratch
             .near
             .clear(k.saturating_add(k / 2).saturating_add(SPARE));
-        let mut read = 0;
+        let rows = (visible, is_over);
+        let mut probes = probes.max(1);
         let found = loop {
-            let asked = Asked {
-                encoder: self.encoder(),
-                query: &scratch.query,
-                lut: &scratch.lut,
+            // Then none is passed over, whatever its code says.
+            scratch.exact = probes >= directory.len();
+            let cut = if scratch.exact {
+                self.read(directory.iter(), rows, &mut scratch, stats)
+            } else {
+                let near = self.nearest_to(&directory, &scratch, probes, stats);
+                let postings = near.iter().filter_map(|(id, _)| directory.get(*id));
+                self.read(postings, rows, &mut scratch, stats)
             };
-            let near = directory
-                .centroids
-                .nearest(asked, (&self.layout, probes), stats);
-            // Those that were read before are read again where their order changed, which does no harm.
-            let postings = near
-                .iter()
-                .skip(read)
-                .filter_map(|(id, _)| directory.get(*id));
-            let all = probes >= directory.len();
-            scratch.exact = all;
-            self.read(postings, visible, &mut scratch, stats);
-            if scratch.near.sorted().len() >= k || all {
+            let ends = scratch.exact || cut;
+            if scratch.near.sorted().len() >= k || ends {
                 let found = self.rerank(query, k, originals, &mut scratch, stats);
-                if found.len() == k || all {
+                if found.len() == k || ends {
                     break found;
                 }
             }
-            read = near.len();
+            // Some are read again; that is simpler than to tell them apart, and rare.
             probes = probes.saturating_mul(4);
-            if probes >= directory.len() {
-                // Not by the graph, which may miss some.
-                read = 0;
-                probes = directory.len();
-            }
         };
         self.pool.give(scratch);
         found
     }
 
-    /// Compares the vectors of some postings.
+    fn nearest_to(
+        &self,
+        directory: &Directory,
+        scratch: &Scratch,
+        count: usize,
+        stats: &mut SearchStats,
+    ) -> Vec<(u64, f32)> {
+        let asked = Asked {
+            encoder: self.encoder(),
+            query: &scratch.query,
+            lut: &scratch.lut,
+        };
+        let centroids = &directory.centroids;
+        centroids.nearest(asked, (&self.layout, count), stats)
+    }
+
+    /// Compares the vectors of some postings, and says whether it ended early.
     fn read<'a>(
         &self,
-        postings: impl Iterator<Item = &'a std::sync::Arc<Posting>>,
-        visible: &(dyn Fn(u64) -> bool + Sync),
+        postings: impl Iterator<Item = &'a Arc<Posting>>,
+        (visible, is_over): (&(dyn Fn(u64) -> bool + Sync), Option<IsOver<'_>>),
         scratch: &mut Scratch,
         stats: &mut SearchStats,
-    ) {
+    ) -> bool {
         let mut postings = postings.peekable();
         while let Some(posting) = postings.next() {
             let next = postings.peek().and_then(|next| next.blocks.first());
@@ -119,7 +128,11 @@ impl SpFresh {
             }
             stats.nodes_popped += 1;
             self.read_posting(posting, visible, scratch, stats);
+            if is_over.is_some_and(|is_over| is_over()) {
+                return true;
+            }
         }
+        false
     }
 
     fn read_posting(

@@ -38,7 +38,7 @@ impl SpFresh {
             };
             let directory = self.directory.load_full();
             match directory.get(id) {
-                Some(posting) if posting.len() > posting.split => {
+                Some(posting) if posting.len() > self.params.split => {
                     self.split(writer, &directory, posting, &mut postings)?;
                 }
                 _ => {}
@@ -56,25 +56,19 @@ impl SpFresh {
     ) -> Result<()> {
         let mut edit = Edit::new(directory, self.encoder(), &self.layout);
         let twice = self.twice(posting);
-        if !twice.is_empty() && posting.len() - twice.len() <= posting.split {
+        if !twice.is_empty() && posting.len() - twice.len() <= self.params.split {
             edit.remove(posting.id, &twice);
             let directory = edit.finish(&self.store)?;
             self.directory.store(Arc::new(directory));
             return Ok(());
         }
-        let Some(parted) = self.part(writer, posting) else {
-            // Equal vectors cannot be parted; others may come.
-            edit.set_split(posting.id, 2 * posting.len());
-            let directory = edit.finish(&self.store)?;
-            self.directory.store(Arc::new(directory));
-            return Ok(());
-        };
+        let parted = self.part(writer, posting);
         let around = self.around(directory, posting);
         let mut moved = self.leave_halves(&parted, &around);
         edit.take(posting.id);
         for half in 0..2 {
             let centroid = Arc::clone(&parted.centroids[half]);
-            edit.create(parted.ids[half], centroid, self.params.split);
+            edit.create(parted.ids[half], centroid);
         }
         for (place, member) in posting.members(&self.layout).enumerate() {
             if twice.binary_search(&place).is_err() {
@@ -88,6 +82,7 @@ impl SpFresh {
         touched.retain(|id| edit.len_of(*id) > self.params.split);
         let directory = edit.finish(&self.store)?;
         self.directory.store(Arc::new(directory));
+        writer.free.push(posting.id);
         self.moves.fetch_add(1, Ordering::Release);
         Ok(())
     }
@@ -106,29 +101,33 @@ impl SpFresh {
         again.map(|(place, _)| place).collect()
     }
 
-    /// Finds two centroids for the vectors of a posting, none if all vectors are equal.
-    fn part(&self, writer: &mut Writer, posting: &Arc<Posting>) -> Option<Parted> {
+    /// Finds two centroids for the vectors of a posting. Equal vectors, which no centroids part, are cut in two.
+    fn part(&self, writer: &mut Writer, posting: &Arc<Posting>) -> Parted {
         let mut floats = Vec::with_capacity(posting.len() * self.layout.dim);
         for member in posting.members(&self.layout) {
-            floats.extend(
-                member
-                    .code
-                    .iter()
-                    .map(|x| f32::from(*x as i8) * member.scale),
-            );
+            let elements = member.code.iter();
+            floats.extend(elements.map(|x| f32::from(*x as i8) * member.scale));
         }
-        let halves = two_means(&floats, self.layout.dim)?;
-        let centroids = halves
-            .means
-            .map(|mean| Arc::new(Centroid::new(self.encoder(), &mean)));
-        let ids = [writer.next, writer.next + 1];
-        writer.next += 2;
-        Some(Parted {
+        let (centroids, second) = match two_means(&floats, self.layout.dim) {
+            Some(halves) => {
+                let centroid = |mean: Vec<f32>| Arc::new(Centroid::new(self.encoder(), &mean));
+                (halves.means.map(centroid), halves.second)
+            }
+            None => {
+                let half = posting.len() / 2;
+                let second = (0..posting.len()).map(|place| place >= half);
+                (
+                    [0, 1].map(|_| Arc::clone(&posting.centroid)),
+                    second.collect(),
+                )
+            }
+        };
+        Parted {
             before: Arc::clone(posting),
-            ids,
+            ids: [writer.number(), writer.number()],
             centroids,
-            second: halves.second,
-        })
+            second,
+        }
     }
 
     /// The postings around one, nearest first.

@@ -40,12 +40,13 @@ impl SpFresh {
             }
             if !places.is_empty() {
                 edit.remove(posting.id, &places);
-                if edit.len_of(posting.id) < self.params.merge {
-                    short.push(posting.id);
-                }
+            }
+            if posting.len() - places.len() < self.params.merge {
+                short.push(posting.id);
             }
         }
         let next = ids.next().map(|posting| posting.id);
+        writer.swept = next.unwrap_or(0);
         let swept = edit.finish(&self.store)?;
         self.directory.store(Arc::new(swept));
         self.rows.fetch_sub(rows, Ordering::Release);

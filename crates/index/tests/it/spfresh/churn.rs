@@ -15,13 +15,21 @@ const SPACE: Space = Space {
 
 /// Sweeps all postings, some at a time.
 fn sweep(index: &SpFresh, dead: &dyn Fn(u64) -> bool) -> Result<u64> {
-    let (mut from, mut rows) = (0, 0);
+    let mut rows = 0;
     loop {
-        let swept = index.sweep(dead, from, 7)?;
-        rows += swept.rows;
-        match swept.next {
-            Some(next) => from = next,
-            None => return Ok(rows),
+        let (mut from, mut left) = (0, 0);
+        loop {
+            let swept = index.sweep(dead, from, 7)?;
+            left += swept.rows;
+            match swept.next {
+                Some(next) => from = next,
+                None => break,
+            }
+        }
+        rows += left;
+        // A split may have moved a dead row to where the sweep had been.
+        if left == 0 {
+            return Ok(rows);
         }
     }
 }

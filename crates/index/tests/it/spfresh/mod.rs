@@ -27,7 +27,7 @@ fn search(
     visible: &(dyn Fn(u64) -> bool + Sync),
 ) -> Vec<longbow_index::Neighbor> {
     let mut stats = SearchStats::default();
-    index.search(query, (k, probes), visible, data, &mut stats)
+    index.search(query, (k, probes), (visible, None), data, &mut stats)
 }
 
 /// Mean share of the exact `k` nearest that are found.

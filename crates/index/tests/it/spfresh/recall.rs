@@ -54,11 +54,46 @@ fn few_that_are_visible_are_all_found() -> Result<()> {
 
 #[test]
 fn equal_vectors_are_all_there() -> Result<()> {
-    let data = Data::equal(1_000)?;
-    let index = build(&data, SpFreshParams::default(), 0..1_000)?;
-    assert_eq!((index.len(), index.lengths()), (1_000, (1_000, 1_000)));
-    let found = search(&index, &data, &data.queries[0], (1_000, 1), &|_| true);
-    assert_eq!(found.len(), 1_000);
+    let data = Data::equal(3_000)?;
+    let index = build(&data, SpFreshParams::default(), 0..3_000)?;
+    let (most, all) = index.lengths();
+    assert!(most <= index.params().split, "{most} in one posting");
+    assert_eq!((index.len(), all), (3_000, 3_000));
+    let found = search(&index, &data, &data.queries[0], (3_000, 1), &|_| true);
+    assert_eq!(found.len(), 3_000);
+    Ok(())
+}
+
+#[test]
+fn vectors_too_long_to_be_reckoned_with_are_found() -> Result<()> {
+    let mut data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 16), 600, 5, 5)?;
+    for row in [3, 300, 599] {
+        let size = data.space.row_bytes();
+        data.bytes[row * size..][..size]
+            .copy_from_slice(&[3e30f32; 16].map(f32::to_le_bytes).concat());
+    }
+    let index = build(&data, SpFreshParams::default(), 0..600)?;
+    assert!(index.postings() < 20, "{index:?}");
+    for query in &data.queries {
+        let found = search(&index, &data, query, (600, 4), &|_| true);
+        assert_eq!(found, data.exact(query, 600, &|_| true));
+    }
+    let far = longbow_index::Query::new(data.space, &[1e30; 16])?;
+    assert_eq!(search(&index, &data, &far, (10, 1), &|_| true).len(), 10);
+    Ok(())
+}
+
+#[test]
+fn a_search_that_is_over_ends_with_what_it_has() -> Result<()> {
+    let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 32), 4_000, 20, 5)?;
+    let index = build(&data, SpFreshParams::default(), 0..4_000)?;
+    let mut stats = longbow_index::SearchStats::default();
+    let few = |row: u64| row == 17;
+    let over = || true;
+    let rows: (&(dyn Fn(u64) -> bool + Sync), _) = (&few, Some(&over as longbow_index::IsOver<'_>));
+    let found = index.search(&data.queries[0], (10, 8), rows, &data, &mut stats);
+    assert!(found.len() <= 1);
+    assert_eq!(stats.nodes_popped, 1, "it ends after a posting");
     Ok(())
 }
 
