@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use longbow_disk::Disk;
 use longbow_storage::{DatasetManifest, IndexRef, Manifest, Tombstones, crc32c};
 
+use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::seal::{folder, seal_locked};
@@ -121,37 +122,7 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
     let dir = folder(shared, dataset.number);
     shared.disk.create_dir_all(&dir)?;
     for index in dataset.indexes().iter() {
-        if let Some(saved) = index.unread() {
-            // Later rows are not in it, and will be indexed when it is read.
-            graphs.push(saved);
-            continue;
-        }
-        let mut bytes = Vec::new();
-        let still = index.hold_still();
-        let rows_end = index.watermark();
-        let graph = index.graph();
-        if let Err(error) = graph.save(&mut bytes) {
-            if graph.blocks().is_some() {
-                // As below: its file may have lost what it was given.
-                let _ = shared.unsure.set(error.to_string());
-            }
-            return Err(error);
-        }
-        drop(still);
-        if bytes.is_empty() {
-            continue;
-        }
-        let path = shared.new_file(dataset.number, "graph", graph.extension());
-        let file = write_file(shared, &path, &bytes)?;
-        let (column, crc32c) = (index.column.clone(), crc32c(&bytes));
-        graphs.push(IndexRef {
-            column,
-            file,
-            bytes: bytes.len() as u64,
-            crc32c,
-            rows_end,
-            blocks: graph.blocks().map(str::to_owned),
-        });
+        graphs.extend(save_index(shared, dataset, index)?);
     }
     let text = text_file::save(shared, dataset)?;
     // From here on this moment counts: rows that came while it was sealed are left to the log.
@@ -185,6 +156,40 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
         indexes: graphs,
         text: text_file::named(text, dataset, &view),
     })
+}
+
+/// Writes what is new of an index; none if nothing is in it.
+fn save_index(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> Result<Option<IndexRef>> {
+    if let Some(saved) = index.unread() {
+        // Later rows are not in it, and will be indexed when it is read.
+        return Ok(Some(saved));
+    }
+    let mut bytes = Vec::new();
+    let still = index.hold_still();
+    let rows_end = index.watermark();
+    let graph = index.graph();
+    if let Err(error) = graph.save(&mut bytes) {
+        if graph.blocks().is_some() {
+            // A second sync may succeed although blocks are gone, so there must be none.
+            let _ = shared.unsure.set(error.to_string());
+        }
+        return Err(error);
+    }
+    drop(still);
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let path = shared.new_file(dataset.number, "graph", graph.extension());
+    let file = write_file(shared, &path, &bytes)?;
+    let (column, crc32c) = (index.column.clone(), crc32c(&bytes));
+    Ok(Some(IndexRef {
+        column,
+        file,
+        bytes: bytes.len() as u64,
+        crc32c,
+        rows_end,
+        blocks: graph.blocks().map(str::to_owned),
+    }))
 }
 
 /// Makes the segments of a view durable, which were sealed since the last checkpoint without a sync, and the names of

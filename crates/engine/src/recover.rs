@@ -70,23 +70,7 @@ pub(crate) fn recover(
     recovered.checkpoint = manifest.checkpoint;
     let (catalog, loads) = load(disk.as_ref(), &options, &manifest)?;
     let after = covered(&manifest);
-    let log_options = longbow_log::Options {
-        segment_size: options.log_segment_bytes,
-        sync: options.sync,
-        sync_method: options.sync_method,
-        prepared_segments: options.log_prepared,
-        // As much as the log may take anyway: the next gigabyte goes where the last one went.
-        spare_bytes: options.max_log_bytes,
-        low_priority: Arc::new(crate::indexer::stand_back_for_all),
-        segment_age: options.log_segment_age,
-        retain_age: options.log_retain_age,
-        retain_bytes: options.log_retain_bytes,
-        max_queued_bytes: options.log_queued_bytes,
-        linger: options.linger,
-        max_batch_entries: options.log_batch_entries,
-        observer: Arc::new(LogMetrics),
-        ..longbow_log::Options::new(options.path.join("log"))
-    };
+    let log_options = log_options(&options);
     let ((log, found), replayed) = replaying(&catalog, &options.graphs, |replayer| {
         Ok(Log::open_with(
             Arc::clone(&disk),
@@ -126,6 +110,27 @@ pub(crate) fn recover(
         recovered,
         loads,
     ))
+}
+
+/// How the log is opened.
+fn log_options(options: &Options) -> longbow_log::Options {
+    longbow_log::Options {
+        segment_size: options.log_segment_bytes,
+        sync: options.sync,
+        sync_method: options.sync_method,
+        prepared_segments: options.log_prepared,
+        // As much as the log may take anyway: the next gigabyte goes where the last one went.
+        spare_bytes: options.max_log_bytes,
+        low_priority: Arc::new(crate::indexer::stand_back_for_all),
+        segment_age: options.log_segment_age,
+        retain_age: options.log_retain_age,
+        retain_bytes: options.log_retain_bytes,
+        max_queued_bytes: options.log_queued_bytes,
+        linger: options.linger,
+        max_batch_entries: options.log_batch_entries,
+        observer: Arc::new(LogMetrics),
+        ..longbow_log::Options::new(options.path.join("log"))
+    }
 }
 
 /// A folder with rows and without a log is not a new one: opened as such it would lose acknowledged writes, and its

@@ -164,14 +164,7 @@ impl Hnsw {
                 if let Some(Reverse(next)) = open.peek() {
                     self.nodes.prefetch(next.node());
                 }
-                self.nodes.links(nearest.node(), level).for_each(|link| {
-                    if visited.meet(link) {
-                        if fresh.len() < EARLY {
-                            self.vectors.prefetch(link);
-                        }
-                        fresh.push(link);
-                    }
-                });
+                self.meet_links(nearest.node(), level, visited, fresh);
                 self.vectors.distances(probe, fresh, distances);
                 stats.distance_computations += fresh.len() as u64;
                 near.clear();
@@ -191,6 +184,30 @@ impl Hnsw {
             }
         }
         stats.distance_computations += found.compared;
+    }
+
+    /// Adds the neighbours of a node that were not met to `fresh`, and asks for the vectors of the first.
+    ///
+    /// # Safety
+    /// The node was written before, and has this level.
+    #[inline(always)]
+    unsafe fn meet_links(
+        &self,
+        node: u32,
+        level: u32,
+        visited: &mut Visited,
+        fresh: &mut Vec<u32>,
+    ) {
+        // SAFETY: the caller vouches for the node.
+        let links = unsafe { self.nodes.links(node, level) };
+        links.for_each(|link| {
+            if visited.meet(link) {
+                if fresh.len() < EARLY {
+                    self.vectors.prefetch(link);
+                }
+                fresh.push(link);
+            }
+        });
     }
 
     /// Goes from `from` to ever nearer neighbours on one level until there is none.

@@ -264,7 +264,7 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
                 let found = graph.search_filtered(query, asked, &data, &mut SearchStats::default());
                 assert_eq!(found, expected);
                 let (found, missing) = scanned(&graph, &data, (query, 10), passing());
-                assert!(missing.is_empty(), "{missing:?} of {alive:?}");
+                assert_eq!(missing, [], "of {alive:?}");
                 assert_eq!(found, expected);
                 // Those that are gone may or may not be there, as what they were.
                 let gone = first.saturating_sub(300)..first;
@@ -274,8 +274,7 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
             }
         });
         for row in 2_000..6_000u64 {
-            let inserted = graph.insert(row, data.vector(row));
-            inserted.unwrap_or_else(|e| panic!("{e}"));
+            graph.insert(row, data.vector(row)).expect("there is room");
             *first.lock().expect("not poisoned") = row - 1_999;
         }
         done.store(true, Ordering::SeqCst);
