@@ -9,6 +9,7 @@ use super::scratch::Scratch;
 use super::vectors::Probe;
 use crate::candidate::Candidate;
 use crate::vector_index::IsOver;
+use crate::visited::Visited;
 
 /// Neighbours whose vectors are asked for while the others are still being looked up.
 const EARLY: usize = 4;
