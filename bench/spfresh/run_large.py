@@ -138,6 +138,8 @@ def main() -> None:
             **resident(),
             "insert_s": inserting,
             "until_indexed_s": waited,
+            "index_bytes_a_row": sum(database.sql("SELECT bytes FROM longbow.indexes")["bytes"].to_pylist())
+            / given.rows,
             "blocks_mb": sum(file.stat().st_size for file in Path(folder).rglob("blocks-*")) / 2**20,
             "searches": passes,
         }

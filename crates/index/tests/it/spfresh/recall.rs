@@ -31,6 +31,8 @@ fn what_is_near_is_found_whatever_the_vectors_are() -> Result<()> {
         // All of them, which is exact.
         let all = recall(&index, &data, (10, usize::MAX), &|_| true);
         assert!(all > 0.999, "{what}: {all} in all postings");
+        let all = recall(&index, &data, (10, 10_000), &|_| true);
+        assert!(all > 0.99, "{what}: {all} by the codes of all postings");
     }
     Ok(())
 }
