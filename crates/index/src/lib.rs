@@ -66,6 +66,7 @@ mod filter_cost;
 pub mod flat;
 mod hnsw;
 mod mix;
+mod origin;
 mod pool;
 mod quantized;
 mod space;

@@ -44,6 +44,22 @@ impl<'a> Reader<'a> {
     pub(crate) fn u64(&mut self) -> Result<u64> {
         self.array().map(u64::from_le_bytes)
     }
+
+    /// Floats, all of which must be finite.
+    pub(crate) fn floats(&mut self, field: &'static str, count: usize) -> Result<Vec<f32>> {
+        let at = self.at as u64;
+        let (elements, _) = self.bytes(count * 4)?.as_chunks();
+        let floats: Vec<f32> = elements.iter().map(|x| f32::from_le_bytes(*x)).collect();
+        match floats.iter().position(|x| !x.is_finite()) {
+            None => Ok(floats),
+            Some(place) => Err(Error::Inconsistent {
+                at: at + 4 * place as u64,
+                field,
+                got: u64::from(floats[place].to_bits()),
+                limit: u64::from(f32::MAX.to_bits()),
+            }),
+        }
+    }
 }
 
 /// Checks magic, version and checksum, and returns the bytes before the checksum.

@@ -4,10 +4,9 @@ use longbow_kernels::rabitq::SLOTS;
 
 use super::block::{FREE, NONE};
 use super::level::Level;
-use super::save::{HEADER, MAGIC, NODE, VERSION};
+use super::save::{MAGIC, NODE, VERSION};
 use super::{QuantizedGraph, QuantizedParams};
 use crate::checkpoint::{Reader, checked, same};
-use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::space::Space;
 use crate::vector8::Vector8;
@@ -30,7 +29,8 @@ impl QuantizedGraph {
             input: checked(input, MAGIC, VERSION)?,
             at: 0,
         };
-        let rows = graph.read_header(&mut reader)?;
+        let rows = graph.origin.read_head(&mut reader)?;
+        graph.origin.read_centre(rows, &mut reader)?;
         let mut below = u32::MAX;
         for level in &graph.levels {
             below = graph.read_level(level, below, &mut reader)?;
@@ -38,50 +38,21 @@ impl QuantizedGraph {
         same("length", &(reader.at + 4), &input.len())?;
         same("rows", &rows, &u64::from(graph.ground().blocks.claimed()))?;
         graph.remember_rows();
-        if params.edge_codes {
+        // An empty graph may have no origin yet, and gets none here.
+        if params.edge_codes && rows > 0 {
             graph
                 .levels
                 .iter()
                 .for_each(|level| graph.encode_edges(level));
         }
         graph.rows.store(rows, Ordering::Release);
-        if rows == 0 && graph.encoder().centre().iter().all(|x| *x == 0.0) {
-            // The origin is yet to be chosen.
-            return QuantizedGraph::new(space, params);
-        }
         Ok(graph)
-    }
-
-    /// Checks the header, sets the centre, and returns the number of rows.
-    fn read_header(&self, reader: &mut Reader<'_>) -> Result<u64> {
-        debug_assert_eq!(reader.at, 0, "the header comes first");
-        reader.bytes(12)?;
-        same(
-            "element type",
-            &(self.space.scalar as u8),
-            &reader.array::<1>()?[0],
-        )?;
-        same(
-            "metric",
-            &(self.space.metric as u8),
-            &reader.array::<1>()?[0],
-        )?;
-        same("reserved", &0, &u16::from_le_bytes(reader.array()?))?;
-        same("dimension", &(self.space.dim as u32), &reader.u32()?)?;
-        same("seed", &self.params.seed, &reader.u64()?)?;
-        let rows = reader.u64()?;
-        debug_assert_eq!(reader.at, HEADER, "bytes before the centre");
-        let centre: Result<Vec<f32>> = (0..self.space.dim).map(|_| reader.f32()).collect();
-        let encoder = Encoder::new(self.space, self.params.seed, centre?);
-        let fresh = self.encoder.set(encoder);
-        debug_assert!(fresh.is_ok(), "a new graph has no centre");
-        Ok(rows)
     }
 
     /// Reads the nodes of a level, without the codes of their edges, and returns how many there are. `below` is how
     /// many the level below has.
     fn read_level(&self, level: &Level, below: u32, reader: &mut Reader<'_>) -> Result<u32> {
-        let dim = self.encoder().dim();
+        let dim = self.dim();
         let at = reader.at as u64;
         let nodes = reader.u32()?;
         // Before anything is allocated.
@@ -136,7 +107,7 @@ impl QuantizedGraph {
         for id in &mut ids {
             *id = node(reader, "neighbour", nodes, true)?;
         }
-        let code = reader.bytes(self.encoder().dim())?;
+        let code = reader.bytes(self.dim())?;
         let vector = Vector8::new(code, scale);
         let node = level.blocks.claim().ok_or(Error::Full {
             limit: u64::from(level.blocks.limit()),

@@ -56,7 +56,6 @@ mod walk;
 pub(crate) use save::NODE as SAVED_NODE;
 
 use std::fmt;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use longbow_kernels::Metric;
@@ -67,6 +66,7 @@ pub use params::QuantizedParams;
 pub use removal::Progress;
 
 use crate::encode::Encoder;
+use crate::origin::Origin;
 use level::{LEVELS, Level};
 use parking_lot::{Mutex, RwLock};
 use places::Places;
@@ -75,7 +75,7 @@ use scratch::Scratch;
 use search::Asked;
 
 use crate::checkpoint::VectorSource;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pool::Pool;
 use crate::space::{Query, Space};
 use crate::stats::SearchStats;
@@ -83,14 +83,11 @@ use crate::top_k::Neighbor;
 use crate::vector_index::VectorIndex;
 use crate::visits::{Visit, Visits};
 
-/// Longest vector, in elements.
-const MAX_DIM: usize = 1 << 16;
-
 /// An approximate index that takes inserts from many threads and answers searches meanwhile.
 pub struct QuantizedGraph {
     space: Space,
     params: QuantizedParams,
-    encoder: OnceLock<Encoder>,
+    origin: Origin,
     /// The lowest first.
     levels: Vec<Level>,
     /// Of the lowest.
@@ -112,22 +109,11 @@ impl QuantizedGraph {
     /// If a parameter is out of range, or the metric is the inner product, for which codes tell nothing yet.
     pub fn new(space: Space, params: QuantizedParams) -> Result<Self> {
         params.check()?;
-        if space.metric == Metric::Dot {
-            return Err(Error::Unquantized(space.metric));
-        }
-        if space.dim == 0 || space.dim > MAX_DIM {
-            return Err(Error::Parameter {
-                name: "dim",
-                got: space.dim,
-                min: 1,
-                max: MAX_DIM,
-            });
-        }
         let dim = space.dim.next_multiple_of(DIM_STEP);
         Ok(QuantizedGraph {
             space,
             params,
-            encoder: OnceLock::new(),
+            origin: Origin::new(space, params.seed)?,
             levels: (0..LEVELS)
                 .map(|_| Level::new(dim, params.edge_codes))
                 .collect(),
@@ -143,22 +129,23 @@ impl QuantizedGraph {
     /// Takes the mean of a sample of stored vectors as the origin of the codes, unless the first insert was before. The
     /// nearer it is to the mean of all, the more precise the codes; a thousand vectors are plenty.
     pub fn prepare<'a>(&self, sample: impl Iterator<Item = &'a [u8]>) {
-        self.encoder.get_or_init(|| {
-            let centre = Encoder::mean(self.space, sample);
-            Encoder::new(self.space, self.params.seed, centre)
-        });
+        self.origin.prepare(sample);
     }
 
     /// Whether the origin of the codes was chosen.
     #[must_use]
     pub fn is_prepared(&self) -> bool {
-        self.encoder.get().is_some()
+        self.origin.is_chosen()
     }
 
     #[inline(always)]
     fn encoder(&self) -> &Encoder {
-        self.encoder
-            .get_or_init(|| Encoder::new(self.space, self.params.seed, vec![0.0; self.space.dim]))
+        self.origin.encoder()
+    }
+
+    /// Elements of a code.
+    fn dim(&self) -> usize {
+        self.space.dim.next_multiple_of(DIM_STEP)
     }
 
     /// How the graph is built.

@@ -4,14 +4,7 @@
 //!
 //! ```text
 //! offset  bytes  what
-//!      0  8      magic: "LBWQGRF\0"
-//!      8  4      version: 1
-//!     12  1      element type: 0 float32, 1 float16, 2 int8, 3 uint8
-//!     13  1      metric: 0 euclidean, 1 cosine
-//!     14  2      zero
-//!     16  4      dimension
-//!     20  8      seed of the rotation
-//!     28  8      rows in the graph
+//!      0  36     the head of an index of codes, with the magic "LBWQGRF\0" and version 1: see `Origin::put_head`
 //!     36  4 dim  centre, f32; zeros if there are no rows and none was chosen
 //!      …         for each of the six levels, the lowest first:
 //!                  4      n, number of nodes
@@ -34,13 +27,10 @@ use super::block::{FREE, NONE};
 use super::level::Level;
 use super::removal::Removal;
 use crate::checkpoint::{Saved, Sink};
-use crate::encode::Encoder;
 use crate::error::{Error, Result};
 
 pub(super) const MAGIC: [u8; 8] = *b"LBWQGRF\0";
 pub(super) const VERSION: u32 = 1;
-/// Bytes before the centre.
-pub(super) const HEADER: usize = 36;
 /// Bytes of a node besides its code.
 pub(crate) const NODE: usize = 20 + 128;
 
@@ -59,19 +49,10 @@ impl QuantizedGraph {
         let passed = removal.as_ref().is_some_and(Removal::has_passed_twins);
         // SAFETY: no insert runs, so all nodes that were claimed are written.
         let numbers: Vec<Vec<u32>> = unsafe { self.levels.iter().map(|l| numbered(l)).collect() };
-        let rows = taken(&numbers[0]);
+        let rows = u64::from(taken(&numbers[0]));
         let mut sink = Sink::new(out);
-        sink.put(&MAGIC)?;
-        sink.put(&VERSION.to_le_bytes())?;
-        sink.put(&[self.space.scalar as u8, self.space.metric as u8, 0, 0])?;
-        sink.put(&(self.space.dim as u32).to_le_bytes())?;
-        sink.put(&self.params.seed.to_le_bytes())?;
-        sink.put(&u64::from(rows).to_le_bytes())?;
-        // An empty graph may have no origin yet; zeros stand for none.
-        let centre = self.encoder.get().map(Encoder::centre);
-        for x in centre.unwrap_or(&vec![0.0; self.space.dim]) {
-            sink.put(&x.to_le_bytes())?;
-        }
+        self.origin.put_head((MAGIC, VERSION), rows, &mut sink)?;
+        self.origin.put_centre(&mut sink)?;
         for (height, level) in self.levels.iter().enumerate() {
             let number = |node: u32| numbers[height].get(node as usize).copied();
             sink.put(&taken(&numbers[height]).to_le_bytes())?;
@@ -91,7 +72,7 @@ impl QuantizedGraph {
                 }
             }
         }
-        sink.finish(u64::from(rows))
+        sink.finish(rows)
     }
 }
 

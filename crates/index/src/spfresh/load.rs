@@ -10,14 +10,15 @@ use super::save::{MAGIC, VERSION};
 use super::store::{BlockFile, Store};
 use super::{SpFresh, SpFreshParams};
 use crate::checkpoint::{Reader, checked, same};
-use crate::encode::Encoder;
 use crate::error::{Error, Result};
+use crate::origin::Origin;
 use crate::space::Space;
 
 /// What bytes of a checkpoint say, before any block was read.
 struct Saved {
     rows: u64,
-    centre: Vec<f32>,
+    origin: Origin,
+    /// The centroid of each posting, and the slots of its blocks.
     postings: Vec<(Vec<f32>, Vec<u32>)>,
 }
 
@@ -40,33 +41,27 @@ impl SpFresh {
         input: &[u8],
         file: Box<dyn BlockFile>,
     ) -> Result<SpFresh> {
-        let layout = Self::layout(space, params)?;
+        let stride = Self::layout(space, params)?.bytes;
         let saved = Saved::read(space, params, input)?;
         let named = saved.slots()?;
         let end = named.last().map_or(0, |slot| u64::from(*slot) + 1);
-        let (need, have) = (end * layout.bytes as u64, file.len()?);
+        let (need, have) = (end * stride as u64, file.len()?);
         if need > have {
             return Err(Error::Truncated { need, have });
         }
-        let store = Store::with(file, layout.bytes, &named);
-        let index = SpFresh::with_store(space, params, layout, store);
-        if saved.rows == 0 && saved.centre.iter().all(|x| *x == 0.0) {
-            // The origin is yet to be chosen.
-            return Ok(index);
-        }
-        let encoder = Encoder::new(space, params.seed, saved.centre);
-        let encoder = index.encoder.get_or_init(|| encoder);
+        let store = Store::with(file, stride, &named);
+        let index = Self::with(space, params, saved.origin, store)?;
         let mut directory = Directory::default();
         let mut rows = 0;
         for (id, (centroid, slots)) in (0..).zip(&saved.postings) {
-            let centroid = Arc::new(Centroid::new(encoder, centroid));
+            let centroid = Arc::new(Centroid::new(index.encoder(), centroid));
             let mut blocks = Vec::with_capacity(slots.len());
             for (place, slot) in slots.iter().enumerate() {
                 let last = place + 1 == slots.len();
                 blocks.push(Arc::new(index.read_block(*slot, last)?));
             }
             let centroids = Arc::make_mut(&mut directory.centroids);
-            centroids.push(encoder, &index.layout, centroid.member(id));
+            centroids.push(index.encoder(), &index.layout, centroid.member(id));
             let posting = Posting {
                 id,
                 centroid,
@@ -137,40 +132,26 @@ impl Saved {
     fn read(space: Space, params: SpFreshParams, input: &[u8]) -> Result<Saved> {
         let mut reader = Reader {
             input: checked(input, MAGIC, VERSION)?,
-            at: 12,
+            at: 0,
         };
-        let types = [space.scalar as u8, space.metric as u8, 0, 0];
-        let found: [u8; 4] = reader.array()?;
-        same("element type", &types[0], &found[0])?;
-        same("metric", &types[1], &found[1])?;
-        same("reserved", &0, &u16::from_le_bytes([found[2], found[3]]))?;
-        same("dimension", &(space.dim as u32), &reader.u32()?)?;
-        same("seed", &params.seed, &reader.u64()?)?;
-        let rows = reader.u64()?;
-        let count = reader.u32()?;
-        let centre = floats(&mut reader, "centre", space.dim)?;
-        let dim = Self::rotated(space);
+        let origin = Origin::new(space, params.seed)?;
+        let rows = origin.read_head(&mut reader)?;
+        origin.read_centre(rows, &mut reader)?;
+        let dim = SpFresh::layout(space, params)?.dim;
         let mut postings = Vec::new();
-        for _ in 0..count {
-            let centroid = floats(&mut reader, "centroid", dim)?;
+        for _ in 0..reader.u32()? {
+            let centroid = reader.floats("centroid", dim)?;
             let blocks = reader.u32()? as usize;
-            let slots = reader.bytes(blocks.saturating_mul(4))?;
-            let (slots, _) = slots.as_chunks();
+            let (slots, _) = reader.bytes(blocks.saturating_mul(4))?.as_chunks();
             let slots = slots.iter().map(|slot| u32::from_le_bytes(*slot));
             postings.push((centroid, slots.collect()));
         }
         same("length", &(reader.at + 4), &input.len())?;
         Ok(Saved {
             rows,
-            centre,
+            origin,
             postings,
         })
-    }
-
-    fn rotated(space: Space) -> usize {
-        space
-            .dim
-            .next_multiple_of(longbow_kernels::rabitq::DIM_STEP)
     }
 
     /// All slots that are named, in order, each once.
@@ -187,22 +168,5 @@ impl Saved {
                 limit: 0,
             }),
         }
-    }
-}
-
-/// Finite floats.
-fn floats(reader: &mut Reader<'_>, field: &'static str, count: usize) -> Result<Vec<f32>> {
-    let at = reader.at as u64;
-    let bytes = reader.bytes(count * 4)?;
-    let (elements, _) = bytes.as_chunks();
-    let floats: Vec<f32> = elements.iter().map(|x| f32::from_le_bytes(*x)).collect();
-    match floats.iter().position(|x| !x.is_finite()) {
-        None => Ok(floats),
-        Some(place) => Err(Error::Inconsistent {
-            at: at + 4 * place as u64,
-            field,
-            got: u64::from(floats[place].to_bits()),
-            limit: u64::from(f32::MAX.to_bits()),
-        }),
     }
 }

@@ -43,11 +43,10 @@ mod tests;
 mod two_means;
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use longbow_kernels::Metric;
 use longbow_kernels::rabitq::DIM_STEP;
 use parking_lot::Mutex;
 
@@ -57,7 +56,8 @@ pub use store::BlockFile;
 pub use sweep::Swept;
 
 use crate::encode::Encoder;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::origin::Origin;
 use crate::pool::Pool;
 use crate::space::Space;
 use crate::visits::Visits;
@@ -65,16 +65,13 @@ use directory::Directory;
 use search::Scratch;
 use store::Store;
 
-/// Longest vector, in elements.
-const MAX_DIM: usize = 1 << 14;
-
 /// An approximate index with its vectors' codes in a file, that takes inserts from many threads and answers searches
 /// meanwhile.
 pub struct SpFresh {
     space: Space,
     params: SpFreshParams,
     layout: Layout,
-    encoder: OnceLock<Encoder>,
+    origin: Origin,
     directory: ArcSwap<Directory>,
     store: Arc<Store>,
     writer: Mutex<Writer>,
@@ -117,33 +114,22 @@ impl SpFresh {
     /// If a parameter is out of range, or the metric is the inner product, for which codes tell nothing yet.
     pub fn new(space: Space, params: SpFreshParams, file: Box<dyn BlockFile>) -> Result<Self> {
         let layout = Self::layout(space, params)?;
-        let store = Store::new(file, layout.bytes);
-        Ok(Self::with_store(space, params, layout, store))
+        let origin = Origin::new(space, params.seed)?;
+        Self::with(space, params, origin, Store::new(file, layout.bytes))
     }
 
     fn layout(space: Space, params: SpFreshParams) -> Result<Layout> {
         params.check()?;
-        if space.metric == Metric::Dot {
-            return Err(Error::Unquantized(space.metric));
-        }
-        if space.dim == 0 || space.dim > MAX_DIM {
-            return Err(Error::Parameter {
-                name: "dim",
-                got: space.dim,
-                min: 1,
-                max: MAX_DIM,
-            });
-        }
         Ok(Layout::new(space.dim.next_multiple_of(DIM_STEP)))
     }
 
-    fn with_store(space: Space, params: SpFreshParams, layout: Layout, store: Store) -> Self {
-        SpFresh {
+    fn with(space: Space, params: SpFreshParams, origin: Origin, store: Store) -> Result<Self> {
+        Ok(SpFresh {
             space,
             params,
-            encoder: OnceLock::new(),
+            layout: Self::layout(space, params)?,
+            origin,
             directory: ArcSwap::from_pointee(Directory::default()),
-            layout,
             store: Arc::new(store),
             writer: Mutex::new(Writer {
                 next: 0,
@@ -154,27 +140,23 @@ impl SpFresh {
             moves: AtomicU64::new(0),
             pool: Pool::new(),
             visits: Visits::new(),
-        }
+        })
     }
 
     /// Takes the mean of a sample of stored vectors as the origin of the codes, unless the first insert was before. The
     /// nearer it is to the mean of all, the more precise the codes; a thousand vectors are plenty.
     pub fn prepare<'a>(&self, sample: impl Iterator<Item = &'a [u8]>) {
-        self.encoder.get_or_init(|| {
-            let centre = Encoder::mean(self.space, sample);
-            Encoder::new(self.space, self.params.seed, centre)
-        });
+        self.origin.prepare(sample);
     }
 
     /// Whether the origin of the codes was chosen.
     #[must_use]
     pub fn is_prepared(&self) -> bool {
-        self.encoder.get().is_some()
+        self.origin.is_chosen()
     }
 
     fn encoder(&self) -> &Encoder {
-        self.encoder
-            .get_or_init(|| Encoder::new(self.space, self.params.seed, vec![0.0; self.space.dim]))
+        self.origin.encoder()
     }
 
     /// What the vectors are.

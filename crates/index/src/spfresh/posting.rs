@@ -54,12 +54,7 @@ impl Centroid {
     }
 
     pub(super) fn vector(&self) -> Vector8 {
-        Vector8 {
-            code: self.code.as_ptr().cast(),
-            scale: self.scale,
-            norm: self.norm,
-            sum: self.sum,
-        }
+        self.member(0).vector()
     }
 
     fn memory_bytes(&self) -> usize {

@@ -99,18 +99,22 @@ impl Store {
         u64::from(slot) * self.stride as u64
     }
 
-    /// Writes bytes of one slot's length into a slot that is free, and says which.
+    /// Writes bytes of one slot's length into a slot that is free, and says which. Whoever writes holds the lock of the
+    /// writer: the file grows slot by slot. The lock of the slots is not held meanwhile, as searches take it when they
+    /// are the last to have a block.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<u32> {
         assert_eq!(bytes.len(), self.stride, "bytes of a slot");
-        // The lock is held while the file grows: it must grow slot by slot.
-        let mut slots = self.slots.lock();
-        let reused = slots.free.pop();
+        let (reused, end) = {
+            let mut slots = self.slots.lock();
+            (slots.free.pop(), slots.named.len())
+        };
         let slot = match reused {
             Some(slot) => slot,
-            None => u32::try_from(slots.named.len())
-                .map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?,
+            None => u32::try_from(end).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?,
         };
-        match (self.file.write(self.offset(slot), bytes), reused) {
+        let written = self.file.write(self.offset(slot), bytes);
+        let mut slots = self.slots.lock();
+        match (written, reused) {
             (Ok(()), None) => slots.named.push(0),
             (Ok(()), Some(_)) => {}
             (Err(error), reused) => {

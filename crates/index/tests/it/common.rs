@@ -197,3 +197,16 @@ pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.extend_from_slice(&check.to_le_bytes());
     bytes
 }
+
+/// The data of the fixtures: small integers, some twice.
+pub fn golden_data() -> Result<Data> {
+    let space = Space {
+        scalar: Scalar::U8,
+        metric: Metric::Euclidean,
+        dim: 4,
+    };
+    let mut data = Data::clustered(space, 150, 6, 77)?;
+    let repeated = data.bytes[..40].to_vec();
+    data.bytes.extend(repeated);
+    Ok(data)
+}

@@ -7,7 +7,7 @@ use longbow_index::{
 };
 
 use super::{build, kinds, search};
-use crate::common::{Data, all, sealed};
+use crate::common::{Data, all, golden_data, sealed};
 
 pub const PARAMS: QuantizedParams = QuantizedParams {
     ef_construction: 50,
@@ -16,19 +16,6 @@ pub const PARAMS: QuantizedParams = QuantizedParams {
 };
 
 pub const GOLDEN: &[u8] = include_bytes!("../../fixtures/quantized-v1.bin");
-
-/// The data of the fixture: small integers, some twice.
-pub fn golden_data() -> Result<Data> {
-    let space = Space {
-        scalar: Scalar::U8,
-        metric: Metric::Euclidean,
-        dim: 4,
-    };
-    let mut data = Data::clustered(space, 150, 6, 77)?;
-    let repeated = data.bytes[..40].to_vec();
-    data.bytes.extend(repeated);
-    Ok(data)
-}
 
 pub fn save(graph: &QuantizedGraph) -> Result<(Vec<u8>, Saved)> {
     let mut bytes = Vec::new();

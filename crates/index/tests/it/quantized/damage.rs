@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 use longbow_index::{QuantizedGraph, Result};
 use proptest::prelude::*;
 
-use super::checkpoint::{GOLDEN, PARAMS, golden_data, save};
+use super::checkpoint::{GOLDEN, PARAMS, save};
 use super::search;
-use crate::common::{Data, sealed};
+use crate::common::{Data, golden_data, sealed};
 
 static DATA: LazyLock<Data> = LazyLock::new(|| golden_data().unwrap_or_else(|e| panic!("{e}")));
 

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::file::MemoryFile;
 use super::{recall, search};
-use crate::common::{Data, sealed};
+use crate::common::{Data, golden_data, sealed};
 
 const SPACE: Space = Space {
     scalar: Scalar::F32,
@@ -165,4 +165,29 @@ proptest! {
             prop_assert_eq!(index.len(), 3_000);
         }
     }
+}
+
+const GOLDEN: &[u8] = include_bytes!("../../fixtures/spfresh-v1.bin");
+const GOLDEN_BLOCKS: &[u8] = include_bytes!("../../fixtures/spfresh-v1.blocks");
+
+#[test]
+fn version_1_is_read_and_written_byte_by_byte() -> Result<()> {
+    let data = golden_data()?;
+    let file = MemoryFile::default();
+    *file.bytes.lock().expect("no writer panics") = GOLDEN_BLOCKS.to_vec();
+    let params = SpFreshParams {
+        split: 32,
+        merge: 4,
+        ..SpFreshParams::default()
+    };
+    let index = SpFresh::load(data.space, params, GOLDEN, Box::new(file.clone()))?;
+    assert_eq!((index.len(), index.postings() > 4), (160, true));
+    assert!(index.is_prepared());
+    let found = recall(&index, &data, (10, usize::MAX), &|_| true);
+    assert!(found > 0.99, "{found}");
+    let mut again = Vec::new();
+    index.save(&mut again)?;
+    assert!(again == GOLDEN, "written as it was read");
+    assert!(*file.bytes.lock().expect("no writer panics") == GOLDEN_BLOCKS);
+    SpFresh::verify(data.space, params, GOLDEN, &file)
 }
