@@ -75,8 +75,7 @@ class Recipe:
     def truth(self) -> np.ndarray:
         """The ids of the nearest rows of each query once all updates are in; of equals, the smaller id first."""
         rows = self.base.astype(np.float64)
-        rows[self.update_ids] = self.updates
-        # Assigning by a list of ids keeps one of several: the last is to count.
+        # One by one: of several updates of an id the last counts.
         for row, vector in zip(self.update_ids, self.updates, strict=True):
             rows[row] = vector
         queries = self.queries.astype(np.float64)

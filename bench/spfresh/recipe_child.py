@@ -25,9 +25,8 @@ class Longbow:
         import longbow
 
         name, _, effort = kind.partition(":")
-        self.index = "hnsw" if name == "graph" else name
         self.search_args: dict[str, Any] = {"exact": True} if name == "exact" else {"ef": int(effort)}
-        self.index = "hnsw" if name == "exact" else self.index
+        self.index = "spfresh" if name == "spfresh" else "hnsw"
         self.database = longbow.open(folder / "longbow")
 
     def build(self, vectors: np.ndarray) -> None:

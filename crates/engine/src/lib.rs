@@ -47,6 +47,7 @@ mod apply;
 mod block_files;
 mod brief;
 mod catalog;
+mod changed;
 mod changes;
 mod checkpoint;
 mod column_index;

@@ -3,6 +3,7 @@
 use arrow_schema::{DataType, Field, Schema};
 use longbow_kernels::Metric;
 
+use crate::changed::Changed;
 use crate::error::{Error, Result};
 use crate::schema::VectorColumn;
 
@@ -114,17 +115,14 @@ pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn], metric: Metric) -
 /// # Errors
 /// [`Error::QuantizationChanged`].
 pub(crate) fn check_same(dataset: &str, known: &Field, incoming: &Field) -> Result<()> {
-    let said = |field: &Field| field.metadata().get(QUANTIZATION_KEY).cloned();
     let is_vector = matches!(known.data_type(), DataType::FixedSizeList(..));
-    match said(incoming) {
-        Some(got) if is_vector && said(known).as_ref() != Some(&got) => {
-            Err(Error::QuantizationChanged {
-                dataset: dataset.into(),
-                column: known.name().clone(),
-                expected: said(known).unwrap_or_else(|| "nothing".into()),
-                got,
-            })
-        }
+    match Changed::find(QUANTIZATION_KEY, known, incoming) {
+        Some(Changed { expected, got }) if is_vector => Err(Error::QuantizationChanged {
+            dataset: dataset.into(),
+            column: known.name().clone(),
+            expected,
+            got,
+        }),
         _ => Ok(()),
     }
 }

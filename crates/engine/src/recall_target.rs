@@ -2,6 +2,7 @@
 
 use arrow_schema::{DataType, Field, Schema};
 
+use crate::changed::Changed;
 use crate::error::{Error, Result};
 use crate::schema::VectorColumn;
 
@@ -65,13 +66,14 @@ pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn]) -> Result<()> {
 /// [`Error::RecallTargetChanged`].
 pub(crate) fn check_same(dataset: &str, known: &Field, incoming: &Field) -> Result<()> {
     let is_vector = matches!(known.data_type(), DataType::FixedSizeList(..));
-    let said = |field: &Field| field.metadata().get(RECALL_TARGET_KEY).cloned();
-    match said(incoming) {
-        Some(got) if is_vector && of_field(incoming) != of_field(known) => {
+    // The same number may be written in two ways.
+    let is_other = of_field(incoming) != of_field(known);
+    match Changed::find(RECALL_TARGET_KEY, known, incoming) {
+        Some(Changed { expected, got }) if is_vector && is_other => {
             Err(Error::RecallTargetChanged {
                 dataset: dataset.into(),
                 column: known.name().clone(),
-                expected: said(known).unwrap_or_else(|| "nothing".into()),
+                expected,
                 got,
             })
         }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use longbow_index::{Entries, FilterCost, Neighbor, Query, SearchStats, TopK};
-use rustc_hash::FxHashSet;
 
 use crate::column_index::Reached;
 use crate::effort::Effort;
@@ -173,9 +172,11 @@ impl Searcher<'_> {
                 // No walk suffices, or the graph ran out of reachable rows before it ran out of rows. Only a scan knows
                 // them all.
                 found.strategy = Strategy::GraphThenExact;
-                let walked = std::mem::take(&mut found.neighbors);
+                let mut walked = std::mem::take(&mut found.neighbors);
                 self.scan(query, 0, found)?;
                 if found.is_partial {
+                    let scanned = &found.neighbors;
+                    walked.retain(|of| scanned.iter().all(|other| other.row != of.row));
                     self.keep(walked, found);
                 }
             }
@@ -338,18 +339,14 @@ impl Searcher<'_> {
         Ok(())
     }
 
-    /// Keeps the best of what was found already and of what was found now.
+    /// Keeps the best of what was found already and of what was found now, which are other rows.
     fn keep(&self, before: Vec<Neighbor>, found: &mut Found) {
         let mut top = TopK::new(self.k);
-        let mut seen = FxHashSet::default();
-        for neighbor in before
+        let now = std::mem::take(&mut found.neighbors);
+        before
             .into_iter()
-            .chain(std::mem::take(&mut found.neighbors))
-        {
-            if seen.insert(neighbor.row) {
-                top.push(neighbor);
-            }
-        }
+            .chain(now)
+            .for_each(|neighbor| top.push(neighbor));
         found.neighbors = top.into_sorted();
     }
 

@@ -6,6 +6,7 @@ use arrow_schema::{DataType, Field, Schema};
 use longbow_storage::Batch;
 use longbow_text::{Column, Tokenizer};
 
+use crate::changed::Changed;
 use crate::error::{Error, Result};
 use crate::schema::DatasetSchema;
 
@@ -95,15 +96,14 @@ pub(crate) fn check(schema: &Schema) -> Result<()> {
 /// # Errors
 /// [`Error::TextChanged`].
 pub(crate) fn check_same(dataset: &str, known: &Field, incoming: &Field) -> Result<()> {
-    let said = |field: &Field| field.metadata().get(TEXT_KEY).cloned();
-    match said(incoming) {
-        Some(got) if said(known).as_ref() != Some(&got) => Err(Error::TextChanged {
+    match Changed::find(TEXT_KEY, known, incoming) {
+        Some(Changed { expected, got }) => Err(Error::TextChanged {
             dataset: dataset.into(),
             column: known.name().clone(),
-            expected: said(known).unwrap_or_else(|| "nothing".into()),
+            expected,
             got,
         }),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 

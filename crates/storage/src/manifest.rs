@@ -17,8 +17,8 @@ use crate::segment::SegmentMeta;
 
 /// Version of the manifest that is written.
 ///
-/// Version 2 knows text indexes; a manifest of version 1 is one without.
-pub const MANIFEST_VERSION: u32 = 2;
+/// Version 2 knows text indexes, and version 3 files of blocks; an older manifest is one without.
+pub const MANIFEST_VERSION: u32 = 3;
 const ENVELOPE: Envelope = Envelope {
     magic: *b"LBMANI\0\0",
     version: MANIFEST_VERSION,

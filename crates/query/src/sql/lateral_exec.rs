@@ -27,11 +27,12 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::{StreamExt, stream};
-use longbow_engine::{SearchReply, SearchRequest};
+use longbow_engine::{Deadline, SearchReply, SearchRequest};
 
 use super::nearest::{OWN, missing};
 use super::refuse::ours;
 use super::search_function::Found;
+use super::state::deadline;
 use super::vectors::Vectors;
 
 /// Most rows that are searched for together: enough to keep the cores busy.
@@ -140,7 +141,12 @@ impl SearchEach {
     }
 
     /// The rows of a block in a range, each with what is found for it.
-    fn answer(&self, block: &Block, rows: Range<usize>, partition: usize) -> Result<RecordBatch> {
+    fn answer(
+        &self,
+        block: &Block,
+        rows: Range<usize>,
+        (partition, deadline): (usize, Deadline),
+    ) -> Result<RecordBatch> {
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let timer = baseline.elapsed_compute().timer();
         let mut owners = Vec::with_capacity(rows.len());
@@ -153,7 +159,7 @@ impl SearchEach {
         }
         let reply = match vectors.is_empty() {
             true => None,
-            false => Some(self.search(vectors, partition)?),
+            false => Some(self.search(vectors, (partition, deadline))?),
         };
         let hits = self.hits(reply.as_ref(), &owners, rows)?;
         let answer = self.join(&block.batch, reply.as_ref(), &hits)?;
@@ -162,9 +168,14 @@ impl SearchEach {
         Ok(answer)
     }
 
-    fn search(&self, vectors: Vec<Vec<f32>>, partition: usize) -> Result<SearchReply> {
+    fn search(
+        &self,
+        vectors: Vec<Vec<f32>>,
+        (partition, deadline): (usize, Deadline),
+    ) -> Result<SearchReply> {
         let request = SearchRequest {
             vectors,
+            timeout: deadline.left(),
             ..self.request.clone()
         };
         let found = &self.found;
@@ -271,6 +282,8 @@ struct Block {
 struct Answers {
     search: Arc<SearchEach>,
     partition: usize,
+    /// Of the statement.
+    deadline: Deadline,
     input: SendableRecordBatchStream,
     block: Option<Arc<Block>>,
     /// Rows of the block that were searched for.
@@ -300,8 +313,8 @@ impl Answers {
             .num_rows()
             .min(self.done + self.search.queries());
         let rows = std::mem::replace(&mut self.done, end)..end;
-        let (search, partition) = (Arc::clone(&self.search), self.partition);
-        let answer = move || search.answer(&block, rows, partition);
+        let (search, within) = (Arc::clone(&self.search), (self.partition, self.deadline));
+        let answer = move || search.answer(&block, rows, within);
         let answer = tokio::task::spawn_blocking(answer)
             .await
             .map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??;
@@ -400,6 +413,7 @@ impl ExecutionPlan for SearchEach {
         let answers = Answers {
             search: Arc::new(self.clone()),
             partition,
+            deadline: deadline(&context),
             input: self.input.execute(partition, Arc::clone(&context))?,
             block: None,
             done: 0,

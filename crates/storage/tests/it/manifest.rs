@@ -38,7 +38,7 @@ fn sample() -> Manifest {
             bytes: 9_000,
             crc32c: 8,
             rows_end: 110,
-            blocks: None,
+            blocks: Some("index-vector-41.blocks".into()),
         }],
         text: Some(TextRef {
             columns: vec![("title".into(), "en".into())],
@@ -89,6 +89,7 @@ fn the_first_version_opens() {
     let golden = include_bytes!("../golden/manifest-1");
     let mut expected = sample();
     expected.datasets[0].text = None;
+    expected.datasets[0].indexes[0].blocks = None;
     assert_eq!(Manifest::decode(&path(), golden).unwrap(), expected);
     assert_eq!(
         resealed(golden),
@@ -100,7 +101,16 @@ fn the_first_version_opens() {
 #[test]
 fn the_second_version_opens() {
     let golden = include_bytes!("../golden/manifest-2");
+    let mut expected = sample();
+    expected.datasets[0].indexes[0].blocks = None;
+    assert_eq!(Manifest::decode(&path(), golden).unwrap(), expected);
+}
+
+#[test]
+fn the_third_version_opens_and_is_what_is_written() {
+    let golden = include_bytes!("../golden/manifest-3");
     assert_eq!(Manifest::decode(&path(), golden).unwrap(), sample());
+    assert_eq!(sample().encode().unwrap(), golden);
 }
 
 #[test]
@@ -124,7 +134,7 @@ fn a_failed_replacement_leaves_the_old_one() {
 #[test]
 fn a_newer_version_is_refused() {
     let mut file = sample().encode().unwrap();
-    file[8..12].copy_from_slice(&3_u32.to_le_bytes());
+    file[8..12].copy_from_slice(&4_u32.to_le_bytes());
     let error = Manifest::decode(&path(), &file).unwrap_err();
     assert!(
         error
