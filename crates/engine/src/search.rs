@@ -343,10 +343,9 @@ impl Searcher<'_> {
     fn keep(&self, before: Vec<Neighbor>, found: &mut Found) {
         let mut top = TopK::new(self.k);
         let now = std::mem::take(&mut found.neighbors);
-        before
-            .into_iter()
-            .chain(now)
-            .for_each(|neighbor| top.push(neighbor));
+        for neighbor in before.into_iter().chain(now) {
+            top.push(neighbor);
+        }
         found.neighbors = top.into_sorted();
     }
 
