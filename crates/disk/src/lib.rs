@@ -41,6 +41,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod advice;
 mod body;
 mod disk;
 mod error;
@@ -51,6 +52,7 @@ mod memory;
 mod real;
 mod tree;
 
+pub use advice::{read_by_pages, waits, will_need};
 pub use disk::Disk;
 pub use error::{Error, Operation, Result};
 pub use faulty::{Fault, FaultyDisk};

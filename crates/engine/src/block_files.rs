@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use longbow_disk::{Disk, File, MemoryDisk};
+use longbow_disk::{Disk, File, MemoryDisk, read_by_pages, waits, will_need};
 use longbow_index::BlockFile;
 use parking_lot::{RwLock, RwLockWriteGuard};
 
@@ -97,6 +97,8 @@ struct Opened {
 impl Opened {
     fn new(name: String, file: Box<dyn File>) -> Self {
         let map = file.map_ahead(LONGEST);
+        // Neighbouring slots have nothing to do with each other.
+        map.iter().for_each(|map| read_by_pages(map));
         Opened { name, file, map }
     }
 }
@@ -156,6 +158,14 @@ impl BlockFile for Blocks {
         let map = self.opened.get()?.map.as_ref()?;
         let from = usize::try_from(offset).ok()?;
         map.get(from..from + len)
+    }
+
+    fn will_need(&self, bytes: &[u8]) {
+        will_need(bytes);
+    }
+
+    fn waits(&self) -> u64 {
+        waits()
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -1,11 +1,17 @@
 //! What the node's data takes of memory, and whether there is room for more.
 
+use std::sync::Arc;
+
 use crate::dataset::Dataset;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::graph_options::GraphOptions;
 use crate::schema::DatasetSchema;
+use crate::seal;
+
+/// Most tails that are written into files for room for one batch: others may fill what it frees.
+const MOST_SEALS: usize = 8;
 
 /// How full the node is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,10 +49,11 @@ impl Engine {
     }
 
     /// Refuses a batch of `rows` with `bytes` for the dataset `name` if it does not fit the memory limit, now or once it
-    /// is indexed.
+    /// is indexed. Where rows are in the way that are on their way into files, they are written first, by this thread: so
+    /// whoever writes faster than the disk goes on at the disk's pace.
     ///
     /// # Errors
-    /// [`Error::MemoryLimit`].
+    /// [`Error::MemoryLimit`], or what the disk says.
     pub(crate) fn admit(
         &self,
         (name, schema): (&str, &DatasetSchema),
@@ -54,6 +61,41 @@ impl Engine {
         bytes: u64,
     ) -> Result<()> {
         let limit = self.options().memory_limit;
+        let mut seals = 0;
+        loop {
+            let memory = self.memory();
+            let used = memory.total();
+            let asked = self.asked_for((name, schema), rows, bytes);
+            let all = used.saturating_add(asked);
+            if all <= limit {
+                return Ok(());
+            }
+            let may_help = all.saturating_sub(memory.tail_bytes) <= limit && seals < MOST_SEALS;
+            if !(may_help && self.seal_longest()?) {
+                return Err(Error::MemoryLimit { used, asked, limit });
+            }
+            seals += 1;
+        }
+    }
+
+    /// Writes the longest tail into segments; false if there is none, or if the files must be left as they are.
+    fn seal_longest(&self) -> Result<bool> {
+        if self.shared().log.poisoned().is_some() {
+            return Ok(false);
+        }
+        let tail = |dataset: &Arc<Dataset>| dataset.view().tail.bytes();
+        let datasets = self.catalog().datasets();
+        match datasets.iter().max_by_key(|dataset| tail(dataset)) {
+            Some(dataset) if tail(dataset) > 0 => {
+                seal::seal(self.shared(), dataset)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Memory that a batch of `rows` with `bytes` takes, and that was promised to rows before it.
+    fn asked_for(&self, (name, schema): (&str, &DatasetSchema), rows: usize, bytes: u64) -> u64 {
         let mut new = graph_bytes(schema, &self.options().graphs, rows as u64);
         let mut asked = bytes;
         // Rows that were taken before and are in no graph yet were promised their place there.
@@ -67,12 +109,7 @@ impl Engine {
             }
             asked = asked.saturating_add(promised.saturating_sub(free_bytes(&dataset)));
         }
-        let asked = asked.saturating_add(new);
-        let used = self.memory().total();
-        if used.saturating_add(asked) > limit {
-            return Err(Error::MemoryLimit { used, asked, limit });
-        }
-        Ok(())
+        asked.saturating_add(new)
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, SchemaRef};
 use longbow_disk::MemoryDisk;
-use longbow_engine::{Engine, Error, Options};
+use longbow_engine::{Engine, Error, GraphOptions, IndexKind, Options};
 
-use crate::quantized::{options, rows, schema, wait_for_the_index};
+use crate::quantized::{check_recall, options, put as put_all, rows, schema, wait_for_the_index};
 
 const LIMIT: u64 = 4 << 20;
 
@@ -71,4 +71,29 @@ fn rows_are_taken_up_to_the_limit_and_never_beyond() {
             assert!(share > 0.85, "{element} {said:?}: {share} by {end} rows");
         }
     }
+}
+
+/// Rows that only wait for their file are no reason to refuse others: several times the limit is taken by a column whose
+/// index is in a file.
+#[test]
+fn rows_on_their_way_into_files_make_room() {
+    let options = Options {
+        memory_limit: LIMIT,
+        seal_bytes: u64::MAX,
+        graphs: GraphOptions {
+            kind: IndexKind::SpFresh,
+            ..options().graphs
+        },
+        ..options()
+    };
+    let engine = Engine::open(Arc::new(MemoryDisk::new()), options).expect("a new folder");
+    let schema = schema("euclidean", DataType::Float32, None);
+    put_all(&engine, &schema, 0..30_000, 0);
+    assert!(engine.memory().total() <= LIMIT);
+    wait_for_the_index(&engine);
+    check_recall(&engine, "graph");
+    // What does not fit by itself is refused, and nothing is written for it.
+    let before = engine.memory();
+    put(&engine, &schema, 40_000..50_000).expect_err("too much");
+    assert_eq!(engine.memory().tail_bytes, before.tail_bytes);
 }

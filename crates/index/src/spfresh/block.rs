@@ -158,6 +158,11 @@ impl<'a> Read<'a> {
         }
     }
 
+    /// All of it.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// What a search reads of each block.
     pub(super) fn first_part(&self) -> &'a [u8] {
         &self.bytes[..self.layout.rows]

@@ -24,6 +24,7 @@
 
 mod block;
 mod centroids;
+mod cold;
 mod directory;
 mod edit;
 mod insert;
@@ -79,6 +80,7 @@ pub struct SpFresh {
     rows: AtomicU64,
     /// Splits and merges so far: whoever finds the nearest centroids without the lock sees whether they changed since.
     moves: AtomicU64,
+    cold: cold::Cold,
     pool: Pool<Scratch>,
     visits: Visits,
 }
@@ -138,6 +140,7 @@ impl SpFresh {
             }),
             rows: AtomicU64::new(0),
             moves: AtomicU64::new(0),
+            cold: cold::Cold::default(),
             pool: Pool::new(),
             visits: Visits::new(),
         })

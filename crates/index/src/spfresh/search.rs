@@ -63,6 +63,7 @@ impl SpFresh {
         if !self.is_prepared() || k == 0 {
             return Vec::new();
         }
+        let waits = self.store.file.waits();
         let directory = self.directory.load_full();
         let mut scratch = self.pool.take();
         self.encoder().query(query.floats(), &mut scratch.query);
@@ -81,6 +82,9 @@ impl SpFresh {
             } else {
                 let near = self.nearest_to(&directory, &scratch, probes, stats);
                 let postings = near.iter().filter_map(|(id, _)| directory.get(*id));
+                if self.cold.is() {
+                    self.ask_for(postings.clone());
+                }
                 self.read(postings, rows, &mut scratch, stats)
             };
             let ends = scratch.exact || cut;
@@ -95,6 +99,7 @@ impl SpFresh {
             sure = true;
         };
         self.pool.give(scratch);
+        self.cold.learn(self.store.file.waits() - waits);
         found
     }
 
@@ -112,6 +117,13 @@ impl SpFresh {
         };
         let centroids = &directory.centroids;
         centroids.nearest(asked, (&self.layout, count), stats)
+    }
+
+    /// Has all blocks of some postings be read, side by side.
+    fn ask_for<'a>(&self, postings: impl Iterator<Item = &'a Arc<Posting>>) {
+        for block in postings.flat_map(|posting| &posting.blocks) {
+            self.store.file.will_need(block.read(&self.layout).bytes());
+        }
     }
 
     /// Compares the vectors of some postings, and says whether it ended early.
@@ -207,6 +219,11 @@ impl SpFresh {
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         let mut top = TopK::new(k);
+        if self.cold.is() {
+            let near = scratch.near.sorted().iter();
+            near.filter_map(|found| originals.vector(found.row))
+                .for_each(|vector| self.store.file.will_need(vector));
+        }
         for found in scratch.near.sorted() {
             if top.len() == k {
                 let across = found.scale * found.scale * self.layout.dim as f32 / 12.0;

@@ -37,6 +37,16 @@ pub trait BlockFile: Send + Sync + fmt::Debug {
     /// where that cannot be; the index keeps in memory then what it wrote.
     fn bytes(&self, offset: u64, len: usize) -> Option<&[u8]>;
 
+    /// Has bytes that lie in this or another mapped file be read soon, without waiting for them.
+    fn will_need(&self, bytes: &[u8]) {
+        let _ = bytes;
+    }
+
+    /// How often this thread has waited for a page of a mapped file so far.
+    fn waits(&self) -> u64 {
+        0
+    }
+
     /// Makes durable what was written.
     ///
     /// # Errors

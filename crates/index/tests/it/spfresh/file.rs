@@ -1,4 +1,5 @@
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use longbow_index::BlockFile;
@@ -9,6 +10,10 @@ pub struct MemoryFile {
     pub bytes: Arc<Mutex<Vec<u8>>>,
     /// Bytes beyond which nothing can be written; 0 for no limit.
     pub limit: usize,
+    /// How often reading it is said to have waited.
+    pub waits: Arc<AtomicU64>,
+    /// How many slices were asked for beforehand.
+    pub asked: Arc<AtomicU64>,
 }
 
 impl BlockFile for MemoryFile {
@@ -41,6 +46,14 @@ impl BlockFile for MemoryFile {
 
     fn bytes(&self, _offset: u64, _len: usize) -> Option<&[u8]> {
         None
+    }
+
+    fn will_need(&self, _bytes: &[u8]) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
     }
 
     fn sync(&self) -> io::Result<()> {

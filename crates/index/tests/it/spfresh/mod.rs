@@ -1,6 +1,7 @@
 //! The index with its blocks in a file, here one in memory.
 
 mod churn;
+mod cold;
 mod file;
 mod recall;
 mod saved;

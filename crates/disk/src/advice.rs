@@ -1,0 +1,87 @@
+//! What the system is told of mapped files, and what it tells.
+
+/// Asks for the pages that hold these bytes, without waiting for them: several requests are read at once. Of bytes that
+/// are in memory nothing is read.
+pub fn will_need(bytes: &[u8]) {
+    advise(bytes, libc::MADV_WILLNEED);
+}
+
+/// Has single pages of these bytes read, rather than many around each.
+pub fn read_by_pages(bytes: &[u8]) {
+    advise(bytes, libc::MADV_RANDOM);
+}
+
+/// Advice that cannot be taken is no error: reading is slower then.
+fn advise(bytes: &[u8], advice: libc::c_int) {
+    if bytes.is_empty() {
+        return;
+    }
+    // SAFETY: the call takes no pointers.
+    #[allow(unsafe_code)]
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let Ok(page) = usize::try_from(page) else {
+        return;
+    };
+    let before = bytes.as_ptr().addr() % page;
+    let start = bytes.as_ptr().wrapping_sub(before).cast_mut();
+    // SAFETY: neither advice changes what any byte is, so whatever else lies on these pages, which are mapped since the
+    // slice is, stays as it is.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::madvise(start.cast(), bytes.len() + before, advice);
+    }
+}
+
+/// How often this thread has waited for a page to be read from a file so far; 0 where the system does not tell that of
+/// threads.
+#[must_use]
+pub fn waits() -> u64 {
+    #[cfg(not(target_os = "linux"))]
+    return 0;
+    #[cfg(target_os = "linux")]
+    thread_waits()
+}
+
+#[cfg(target_os = "linux")]
+fn thread_waits() -> u64 {
+    use std::mem::MaybeUninit;
+
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the call fills the structure, all of whose bytes may be zero.
+    #[allow(unsafe_code)]
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    u64::try_from(usage.ru_majflt).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Disk, RealDisk};
+
+    #[test]
+    fn advice_leaves_bytes_as_they_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let bytes: Vec<u8> = (0..100_000u32).map(|at| (at % 251) as u8).collect();
+        RealDisk.write_atomic(&path, &bytes).expect("a sound disk");
+        let map = RealDisk.map(&path).expect("it is there");
+        let before = waits();
+        read_by_pages(&map);
+        for (from, to) in [
+            (0, 0),
+            (0, 1),
+            (4_095, 4_097),
+            (50_001, 99_999),
+            (0, 100_000),
+        ] {
+            will_need(&map[from..to]);
+            assert_eq!(map[from..to], bytes[from..to]);
+        }
+        // Memory of the program's own, too.
+        will_need(&bytes[17..]);
+        assert!(map == bytes && waits() >= before);
+    }
+}

@@ -1,0 +1,44 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Searches that ask for their pages beforehand after one that had to wait for some.
+const SEARCHES: u32 = 256;
+
+/// Whether pages of the index or of the rows are not in memory, as searches found lately. Then a search asks for all pages
+/// that it is going to read before it reads the first, so that the disk reads them side by side; where all are in memory,
+/// that would cost as much as the search itself.
+#[derive(Debug, Default)]
+pub(super) struct Cold(AtomicU32);
+
+impl Cold {
+    pub(super) fn is(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
+    /// Learns from a search that waited so often. Searches side by side may count as one.
+    pub(super) fn learn(&self, waits: u64) {
+        let left = self.0.load(Ordering::Relaxed);
+        if waits > 0 {
+            self.0.store(SEARCHES, Ordering::Relaxed);
+        } else if left > 0 {
+            self.0.store(left - 1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_cold_for_some_searches_after_a_wait() {
+        let cold = Cold::default();
+        cold.learn(0);
+        assert!(!cold.is());
+        cold.learn(3);
+        for _ in 0..SEARCHES {
+            assert!(cold.is());
+            cold.learn(0);
+        }
+        assert!(!cold.is());
+    }
+}
