@@ -96,6 +96,7 @@ torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES pro
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(LOCKED) --workspace --test fuzz
 	PROPTEST_CASES=$(CASES) $(CARGO) test $(LOCKED) --workspace
 	$(PY) scripts/torture_test.py --rounds $(ROUNDS)
+	$(PY) scripts/torture_test.py --rounds $(ROUNDS) --index spfresh
 
 clean: ## Remove all that was built
 	$(CARGO) clean

@@ -2,6 +2,7 @@
 """Rounds of `kill -9` under load: what was acknowledged is there, what was deleted is not, and nothing else is.
 
     python scripts/torture_test.py --rounds 100
+    python scripts/torture_test.py --rounds 100 --index spfresh
     python scripts/torture_test.py --rounds 5 --seed 42 --keep /tmp/folder
 
 Needs pyarrow and numpy, and the built binary. Prints a summary in JSON; exits with 1 if anything was wrong.
@@ -26,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
     flags.add_argument("--rounds", type=int, default=100, help="how often the server is killed")
     flags.add_argument("--seed", type=int, help="of all random choices; printed if not given")
     flags.add_argument("--writers", type=int, default=4, help="concurrent writers")
+    flags.add_argument("--index", choices=["hnsw", "spfresh"], default="hnsw", help="kind of the vector columns' indexes")
     flags.add_argument("--keep", type=Path, help="a folder to work in, kept at the end")
     return flags
 
@@ -37,7 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     print(f"seed {seed}", file=sys.stderr, flush=True)
     folder = args.keep or Path(tempfile.mkdtemp(prefix="longbow-torture-"))
     folder.mkdir(parents=True, exist_ok=True)
-    summary = Run(folder, seed, args.writers).rounds(args.rounds)
+    summary = Run(folder, seed, args.writers, args.index).rounds(args.rounds)
     print(json.dumps(summary, indent=2))
     if not args.keep and summary["ok"]:
         shutil.rmtree(folder)

@@ -21,6 +21,8 @@ from mixture import K, Mixture
 LEAST = 64 << 20
 #: Of LanceDB's indexes.
 KINDS = {"pq": "IVF_PQ", "flat": "IVF_FLAT", "hnsw": "IVF_HNSW_SQ"}
+#: Longest pass that is begun another search in.
+PASS_SECONDS = 20
 QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p999", 0.999))
 Told = dict[str, Any]
 
@@ -138,8 +140,12 @@ def build(name: str, mixture: Mixture, folder: Path, limit: int) -> Told:
 def one_pass(
     database: Longbow | LanceDb, queries: np.ndarray, effort: Any
 ) -> tuple[list[float], list[np.ndarray]]:
-    times, found = [], []
+    """The time of each search, and what it found: of as many queries as there is time for."""
+    times: list[float] = []
+    found: list[np.ndarray] = []
     for query in queries:
+        if sum(times) > PASS_SECONDS:
+            break
         began = time.perf_counter()
         found.append(database.search(query, effort))
         times.append(time.perf_counter() - began)
@@ -154,28 +160,32 @@ def passes(database: Longbow | LanceDb, queries: np.ndarray, truth: np.ndarray) 
         before = reads()
         times, found = one_pass(database, queries[half:], effort)
         after = reads()
-        hits = sum(
-            len(np.intersect1d(ids, true)) for ids, true in zip(found, truth[half:], strict=True)
-        )
-        quantiles = {
-            f"{name}_us": float(np.quantile(times, share)) * 1e6 for name, share in QUANTILES
-        }
+        true = truth[half : half + len(found)]
+        hits = sum(len(np.intersect1d(*pair)) for pair in zip(found, true, strict=True))
         yield {
             "effort": effort,
-            "recall": hits / truth[half:].size,
+            "searches": len(times),
+            "recall": hits / true.size,
             "searches_per_s": len(times) / sum(times),
-            **quantiles,
+            **{f"{name}_us": float(np.quantile(times, share)) * 1e6 for name, share in QUANTILES},
             "read_bytes": (after[0] - before[0]) / len(times),
             "waits_for_pages": (after[1] - before[1]) / len(times),
         }
 
 
-def search(name: str, mixture: Mixture, folder: Path, limit: int, truth: np.ndarray) -> Told:
+def search(
+    name: str,
+    mixture: Mixture,
+    folder: Path,
+    limit: int,
+    truth: np.ndarray,
+    confined: bool = True,
+) -> Told:
     """Opens what was built, and searches, with no more memory than the limit beyond what the interpreter has."""
     queries = mixture.questions()
     __import__("longbow" if name == "longbow" else "lancedb")
     before = resident_mb()
-    confined = confine(limit)
+    confined = confined and confine(limit)
     began = time.perf_counter()
     database = opened(name, folder, limit)
     database.search(queries[0], database.efforts[0])

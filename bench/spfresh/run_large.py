@@ -121,7 +121,7 @@ def main() -> None:
         np.save(data[1], truth(mixture))
         for name in given.only:
             rows.append(measure(name, given, data))
-            print(f"  {name}", file=sys.stderr, flush=True)
+            print(f"  {name}: {json.dumps(rows[-1])}", file=sys.stderr, flush=True)
     vectors = given.rows * given.dim * 4 / 2**20
     report = {
         "machine": machine.describe(given.dir or Path(tempfile.gettempdir())),

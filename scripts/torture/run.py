@@ -26,8 +26,8 @@ RECALL = 0.9
 class Run:
     """One folder and what it should hold."""
 
-    def __init__(self, folder: Path, seed: int, writers: int) -> None:
-        self.folder, self.seed = folder, seed
+    def __init__(self, folder: Path, seed: int, writers: int, index: str) -> None:
+        self.folder, self.seed, self.index = folder, seed, index
         self.rng = random.Random(seed)
         self.models = [{kind.name: Model() for kind in KINDS} for _ in range(writers)]
         self.temporary = Model()
@@ -55,6 +55,7 @@ class Run:
         return {
             "ok": not self.problems,
             "seed": self.seed,
+            "index": self.index,
             "rounds": done,
             "acknowledged": sum(model.acknowledged for model in everything),
             "rows": sum(len(model.rows) for model in everything),
@@ -93,11 +94,11 @@ class Run:
     def start(self) -> tuple[Server, dict[str, str]]:
         """A server that is ready. Now and then it is killed before that, and started again."""
         while self.rng.random() < 0.25:
-            server = Server(self.folder, settings(self.rng))
+            server = Server(self.folder, settings(self.rng, self.index))
             time.sleep(self.rng.uniform(0.0, 0.15))
             server.end()
             self.count("killed_while_starting")
-        server = Server(self.folder, settings(self.rng))
+        server = Server(self.folder, settings(self.rng, self.index))
         try:
             addresses = server.wait()
         except RuntimeError:

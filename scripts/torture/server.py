@@ -20,7 +20,7 @@ def binary() -> Path:
     return target / "release" / "longbow"
 
 
-def settings(rng: random.Random) -> list[str]:
+def settings(rng: random.Random, index: str) -> list[str]:
     """Flags of one start: either sync mode, and limits that make sealing, compaction and checkpoints frequent."""
     chosen = {
         "storage-async-fsync": rng.choice(["true", "false"]),
@@ -30,6 +30,7 @@ def settings(rng: random.Random) -> list[str]:
         "snapshot-interval": rng.choice(["0", "200ms", "1s"]),
         "compact-interval": "100ms",
         "doput-batch-size": rng.choice(["1", "100"]),
+        "vector-index": index,
         "hnsw-m": "8",
         "hnsw-ef-construction": "40",
         "log-level": "info",
