@@ -1,4 +1,4 @@
-"""Vectors around centres that drift while they come, and the exact nearest of some queries among them."""
+"""Vectors around centres that drift while they come, or around those of a file; and the exact nearest of some queries."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ class Mixture:
     dim: int
     centres: int
     queries: int
+    #: A file of vectors in place of centres, which do not drift.
+    source: str | None = None
     seed: int = 7
 
     @staticmethod
@@ -33,21 +35,40 @@ class Mixture:
         path.write_text(json.dumps(asdict(self)))
 
     def chunks(self) -> Iterator[tuple[int, np.ndarray]]:
-        """The first row's number and the rows of each piece; every centre moves by a standard deviation in all."""
-        dice = np.random.default_rng(self.seed)
+        """The first row's number and the rows of each piece."""
+        dice, places = np.random.default_rng(self.seed), self._places()
         for first in range(0, self.rows, CHUNK):
-            yield first, self._around(dice, min(CHUNK, self.rows - first), first / self.rows)
+            yield (
+                first,
+                self._around(places, dice, min(CHUNK, self.rows - first), first / self.rows),
+            )
 
     def questions(self) -> np.ndarray:
         """Queries, of the last state."""
-        return self._around(np.random.default_rng(self.seed + 1), self.queries, 1.0)
+        return self._around(self._places(), np.random.default_rng(self.seed + 1), self.queries, 1.0)
 
-    def _around(self, dice: np.random.Generator, rows: int, moment: float) -> np.ndarray:
+    def _places(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """The centres, how far each drifts in all, and the standard deviation of a row's elements about its centre."""
+        if self.source is not None:
+            vectors = np.load(self.source, mmap_mode="r")
+            # Three tenths of their length, all elements together.
+            noise = 0.3 * float(np.linalg.norm(vectors[:1_000], axis=1).mean()) / self.dim**0.5
+            return vectors, np.zeros((1, self.dim), np.float32), noise
         own = np.random.default_rng(self.seed + 2)
         begin, drift = own.standard_normal((2, self.centres, self.dim), dtype=np.float32)
-        chosen = dice.integers(0, self.centres, rows)
-        noise = dice.standard_normal((rows, self.dim), dtype=np.float32)
-        return begin[chosen] + np.float32(moment) * drift[chosen] + np.float32(0.5) * noise
+        return begin, drift, 0.5
+
+    def _around(
+        self,
+        places: tuple[np.ndarray, np.ndarray, float],
+        dice: np.random.Generator,
+        rows: int,
+        moment: float,
+    ) -> np.ndarray:
+        begin, drift, noise = places
+        chosen = dice.integers(0, len(begin), rows)
+        moved = begin[chosen] + np.float32(moment) * drift[chosen % len(drift)]
+        return moved + np.float32(noise) * dice.standard_normal((rows, self.dim), dtype=np.float32)
 
 
 def truth(mixture: Mixture) -> np.ndarray:

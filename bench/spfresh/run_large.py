@@ -1,9 +1,10 @@
 """More vectors than memory: Longbow with its vectors in postings, beside LanceDB at its best, with the same memory.
 
-    python bench/spfresh/run_large.py [--rows 2000000 --dim 128 --centres 2000 --share 0.1]
+    python bench/spfresh/run_large.py [--rows 2000000 --dim 128 --centres 2000 --share 0.1] [--source FILE.npy]
                                       [--only longbow,lancedb-pq,lancedb-hnsw,lancedb-flat] [--json FILE|-]
 
-A mixture of Gaussians whose centres drift while rows come; queries are of its last state, one at a time. Each database is
+A mixture of Gaussians whose centres drift while rows come, or the vectors of a file, repeated with noise of 0.3 of their length;
+queries are of its last state, one at a time. Each database is
 built in a process of its own, and searched in another that gets a share of the vectors' bytes beside what the interpreter
 and its libraries take: pages of files that it has in memory count (a memory control group; ``confined`` says whether the
 system allowed it). Longbow is built within the same share, too (``LONGBOW_MEMORY_LIMIT``). ``anonymous_mb`` is
@@ -44,6 +45,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--centres", type=int, default=2_000)
+    parser.add_argument("--source", type=Path, help="a .npy file: its vectors, repeated with noise")
     parser.add_argument("--queries", type=int, default=2_000)
     parser.add_argument("--share", type=float, default=0.1, help="memory, of the vectors' bytes")
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(DATABASES))
@@ -113,7 +115,10 @@ def measure(name: str, given: argparse.Namespace, data: tuple[Path, Path]) -> di
 
 def main() -> None:
     given = arguments()
-    mixture = Mixture(given.rows, given.dim, given.centres, given.queries)
+    if given.source:
+        given.dim = int(np.load(given.source, mmap_mode="r").shape[1])
+    source = str(given.source.resolve()) if given.source else None
+    mixture = Mixture(given.rows, given.dim, given.centres, given.queries, source)
     rows = []
     with tempfile.TemporaryDirectory(dir=given.dir) as folder:
         data = Path(folder) / "mixture.json", Path(folder) / "truth.npy"

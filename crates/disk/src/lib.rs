@@ -52,7 +52,7 @@ mod memory;
 mod real;
 mod tree;
 
-pub use advice::{read_by_pages, waits, will_need};
+pub use advice::{read_by_pages, reads, will_need};
 pub use disk::Disk;
 pub use error::{Error, Operation, Result};
 pub use faulty::{Fault, FaultyDisk};

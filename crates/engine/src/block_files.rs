@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use longbow_disk::{Disk, File, MemoryDisk, read_by_pages, waits, will_need};
+use longbow_disk::{Disk, File, MemoryDisk, read_by_pages, reads, will_need};
 use longbow_index::BlockFile;
 use parking_lot::{RwLock, RwLockWriteGuard};
 
@@ -164,8 +164,8 @@ impl BlockFile for Blocks {
         will_need(bytes);
     }
 
-    fn waits(&self) -> u64 {
-        waits()
+    fn reads(&self) -> u64 {
+        reads()
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -337,6 +337,14 @@ impl Graph {
         self.len() == 0
     }
 
+    /// Whether searches had pages of files read lately.
+    pub(crate) fn is_cold(&self) -> bool {
+        match self {
+            Graph::Hnsw(_) | Graph::Quantized(_) => false,
+            Graph::SpFresh { index, .. } => index.is_cold(),
+        }
+    }
+
     /// Bytes that are allocated.
     pub fn memory_bytes(&self) -> usize {
         match self {

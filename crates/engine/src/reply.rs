@@ -400,6 +400,9 @@ fn table(
 ) -> Result<SearchReply> {
     let hits = || answers.iter().flat_map(|answer| answer.hits.iter());
     let located = Located::new(view, hits().map(|hit| hit.row));
+    if answers.iter().any(|answer| answer.found.is_cold) {
+        located.ask_for(columns);
+    }
     let scores: Vec<f32> = hits().map(|hit| hit.score).collect();
     let distances: Float32Array = hits().map(|hit| hit.distance).collect();
     let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len() + 4);

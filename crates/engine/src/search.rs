@@ -78,6 +78,8 @@ pub struct Found {
     pub short_because: Option<String>,
     /// Whether the search ended before it had looked everywhere, since its budget ran out.
     pub is_partial: bool,
+    /// Whether pages of files had to be read lately, and so may have to be for what was found.
+    pub(crate) is_cold: bool,
 }
 
 impl Found {
@@ -98,6 +100,7 @@ impl Found {
             expected: None,
             short_because: None,
             is_partial: false,
+            is_cold: false,
         }
     }
 }
@@ -319,6 +322,7 @@ impl Searcher<'_> {
             found.stats += stats;
             found.ef = Some(ef);
             found.is_partial |= was_cut.load(Ordering::Relaxed);
+            found.is_cold = index.graph.is_cold();
         }
         Ok(found)
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use longbow_disk::reads;
 use longbow_index::Query;
 
 use super::curve::{Curve, Origin};
@@ -22,6 +23,8 @@ use crate::view::View;
 const TOGETHER: usize = 8;
 /// Samples until which a gauge is new, and worth more time.
 const NEW: usize = 200;
+/// The part of its share that the thread takes where rows are not in memory: what it reads drives out what searches need.
+const WHERE_COLD: f64 = 0.05;
 /// How many times its share the thread takes for a new gauge, and for calibration.
 const HASTE: f64 = 5.0;
 /// Real queries that are measured anew by a calibration.
@@ -77,12 +80,12 @@ fn round(shared: &Shared, turn: usize, due: &mut Due, part: f64) {
     all.rotate_left(first);
     let mut idle = true;
     for (dataset, index) in &all {
-        let began = Instant::now();
+        let (began, before) = (Instant::now(), reads());
         if began >= due.calibration && is_due(dataset, index) {
             say(dataset, index, calibrate(shared, dataset, index));
-            due.calibration = rest(began, part * HASTE);
+            due.calibration = rest(began, share_of(part, HASTE, before));
         }
-        let began = Instant::now();
+        let (began, before) = (Instant::now(), reads());
         if began < due.samples || shared.stopping.load(Ordering::Acquire) {
             continue;
         }
@@ -90,12 +93,21 @@ fn round(shared: &Shared, turn: usize, due: &mut Due, part: f64) {
         let measured = measure_samples(dataset, index);
         if !matches!(measured, Ok(0)) {
             idle = false;
-            due.samples = rest(began, if is_new { part * HASTE } else { part });
+            let haste = if is_new { HASTE } else { 1.0 };
+            due.samples = rest(began, share_of(part, haste, before));
         }
         say(dataset, index, measured.map(drop));
     }
     if idle {
         due.samples = due.samples.max(Instant::now() + ROUND / 4);
+    }
+}
+
+/// The share for work of some haste, before which what this thread had read was so much.
+fn share_of(part: f64, haste: f64, before: u64) -> f64 {
+    match reads() > before {
+        true => part * WHERE_COLD,
+        false => part * haste,
     }
 }
 

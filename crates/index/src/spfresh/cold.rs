@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Searches that ask for their pages beforehand after one that had to wait for some.
+/// Searches that ask for their pages beforehand after one that had some read.
 const SEARCHES: u32 = 256;
 
 /// Whether pages of the index or of the rows are not in memory, as searches found lately. Then a search asks for all pages
@@ -14,10 +14,10 @@ impl Cold {
         self.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Learns from a search that waited so often. Searches side by side may count as one.
-    pub(super) fn learn(&self, waits: u64) {
+    /// Learns whether a search had something read. Searches side by side may count as one.
+    pub(super) fn learn(&self, read: bool) {
         let left = self.0.load(Ordering::Relaxed);
-        if waits > 0 {
+        if read {
             self.0.store(SEARCHES, Ordering::Relaxed);
         } else if left > 0 {
             self.0.store(left - 1, Ordering::Relaxed);
@@ -30,14 +30,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_cold_for_some_searches_after_a_wait() {
+    fn it_is_cold_for_some_searches_after_one_that_read() {
         let cold = Cold::default();
-        cold.learn(0);
+        cold.learn(false);
         assert!(!cold.is());
-        cold.learn(3);
+        cold.learn(true);
         for _ in 0..SEARCHES {
             assert!(cold.is());
-            cold.learn(0);
+            cold.learn(false);
         }
         assert!(!cold.is());
     }

@@ -210,6 +210,13 @@ impl SpFresh {
             + self.pool.bytes()
     }
 
+    /// Whether searches had pages of files read lately, and now ask for them beforehand. Whoever reads more for what
+    /// they find does well to do the same.
+    #[must_use]
+    pub fn is_cold(&self) -> bool {
+        self.cold.is()
+    }
+
     /// Bytes of the file of blocks, and those of them that the next blocks take.
     #[must_use]
     pub fn file_bytes(&self) -> (u64, u64) {

@@ -63,7 +63,7 @@ impl SpFresh {
         if !self.is_prepared() || k == 0 {
             return Vec::new();
         }
-        let waits = self.store.file.waits();
+        let reads = self.store.file.reads();
         let directory = self.directory.load_full();
         let mut scratch = self.pool.take();
         self.encoder().query(query.floats(), &mut scratch.query);
@@ -99,7 +99,7 @@ impl SpFresh {
             sure = true;
         };
         self.pool.give(scratch);
-        self.cold.learn(self.store.file.waits() - waits);
+        self.cold.learn(self.store.file.reads() > reads);
         found
     }
 

@@ -42,8 +42,8 @@ pub trait BlockFile: Send + Sync + fmt::Debug {
         let _ = bytes;
     }
 
-    /// How often this thread has waited for a page of a mapped file so far.
-    fn waits(&self) -> u64 {
+    /// A number that grows whenever this thread has something read from a disk.
+    fn reads(&self) -> u64 {
         0
     }
 

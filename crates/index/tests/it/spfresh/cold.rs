@@ -1,14 +1,14 @@
 use std::sync::atomic::Ordering;
 
-use longbow_index::{Metric, Result, Scalar, Space, SpFresh, SpFreshParams};
+use longbow_index::{Metric, Result, Scalar, SpFresh, SpFreshParams, Space};
 
 use super::file::MemoryFile;
 use super::search;
 use crate::common::Data;
 
-/// Once a search has waited for a page, the next ones ask for all pages of theirs beforehand, and find the same.
+/// Once a search has had a page read, the next ones ask for all pages of theirs beforehand, and find the same.
 #[test]
-fn searches_ask_for_pages_once_one_has_waited() -> Result<()> {
+fn searches_ask_for_pages_once_one_had_some_read() -> Result<()> {
     let space = Space {
         scalar: Scalar::F32,
         metric: Metric::Euclidean,
@@ -23,7 +23,7 @@ fn searches_ask_for_pages_once_one_has_waited() -> Result<()> {
     let warm = search(&index, &data, query, (10, 8), &|_| true);
     assert_eq!(asked(), 0, "all is in memory as far as is known");
     search(&index, &data, query, (10, 8), &|_| {
-        file.waits.fetch_add(1, Ordering::Relaxed);
+        file.reads.fetch_add(1, Ordering::Relaxed);
         true
     });
     assert_eq!(asked(), 0, "what that one found is for the next");
@@ -38,6 +38,6 @@ fn searches_ask_for_pages_once_one_has_waited() -> Result<()> {
     let after = asked();
     assert!(after > before);
     search(&index, &data, query, (10, 8), &|_| true);
-    assert_eq!(asked(), after, "nothing waits any more");
+    assert_eq!(asked(), after, "nothing is read any more");
     Ok(())
 }

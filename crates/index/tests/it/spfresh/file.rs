@@ -10,8 +10,8 @@ pub struct MemoryFile {
     pub bytes: Arc<Mutex<Vec<u8>>>,
     /// Bytes beyond which nothing can be written; 0 for no limit.
     pub limit: usize,
-    /// How often reading it is said to have waited.
-    pub waits: Arc<AtomicU64>,
+    /// What is said to have been read from the disk.
+    pub reads: Arc<AtomicU64>,
     /// How many slices were asked for beforehand.
     pub asked: Arc<AtomicU64>,
 }
@@ -52,8 +52,8 @@ impl BlockFile for MemoryFile {
         self.asked.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn waits(&self) -> u64 {
-        self.waits.load(Ordering::Relaxed)
+    fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
     }
 
     fn sync(&self) -> io::Result<()> {
