@@ -179,6 +179,7 @@ fn a_column_moves_as_it_grows_and_shrinks_and_searches_go_on() {
     assert_eq!(engine.memory().index_bytes, 0);
     engine.checkpoint().expect("a checkpoint");
     engine.close().expect("closed");
+    drop(engine);
     let engine = open(disk, &options);
     assert_eq!(
         (kind(&engine), engine.rebuilt_graphs()),
