@@ -397,6 +397,7 @@ mod tests {
     use crate::indexer::insert_rows;
     use crate::options::Options;
     use crate::schema::DatasetSchema;
+    use crate::vectors::Vectors;
 
     const DIM: usize = 96;
 
