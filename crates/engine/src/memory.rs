@@ -1,5 +1,7 @@
 //! What the node's data takes of memory, and whether there is room for more.
 
+use std::sync::Arc;
+
 use crate::catalog::Catalog;
 use crate::column_index::ColumnIndex;
 use crate::engine::Engine;
@@ -107,6 +109,7 @@ pub(crate) fn in_use(catalog: &Catalog) -> Memory {
 /// promised their place there.
 pub(crate) fn to_come(catalog: &Catalog, options: &Options, coming: Option<&Coming<'_>>) -> u64 {
     let (choices, graphs) = (Choices::of(catalog, options, coming), &options.graphs);
+    let chosen = choices.by_index();
     let mut asked = 0u64;
     for dataset in catalog.datasets() {
         let (view, text) = (dataset.view(), dataset.text());
@@ -115,7 +118,8 @@ pub(crate) fn to_come(catalog: &Catalog, options: &Options, coming: Option<&Comi
         asked = asked.saturating_add(text.bytes_of(text.missing(&view)));
         asked = asked.saturating_add(text.bytes_of(more));
         for index in dataset.indexes().iter() {
-            let to = choices.kind_of(index);
+            let to = chosen.get(&Arc::as_ptr(index)).copied();
+            let to = to.unwrap_or_else(|| index.kind());
             asked = asked.saturating_add(promised(&view, (index, to), more, graphs));
         }
     }

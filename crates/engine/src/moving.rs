@@ -6,6 +6,7 @@
 //! once; a search that began with the old one ends with it. Checkpoints know only the index that is in place, so after a
 //! crash the move begins anew.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -80,11 +81,10 @@ impl Choices {
         }
     }
 
-    /// The kind that a column with an index is to have.
-    pub fn kind_of(&self, index: &Arc<ColumnIndex>) -> IndexKind {
-        let mut known = self.known.iter();
-        let chosen = known.find(|(_, of, _)| Arc::ptr_eq(of, index));
-        chosen.map_or_else(|| index.kind(), |(_, _, kind)| *kind)
+    /// The kinds that columns are to have which have an index and leave it to their size, by the address of that.
+    pub fn by_index(&self) -> HashMap<*const ColumnIndex, IndexKind> {
+        let of = |(_, index, kind): &(_, Arc<ColumnIndex>, _)| (Arc::as_ptr(index), *kind);
+        self.known.iter().map(of).collect()
     }
 
     /// The kinds of the new columns of the rows that are coming, in their order.
