@@ -58,10 +58,13 @@ class Writes:
                 without them gets 0, 1, 2…
             metric: ``euclidean`` (the default of a new dataset), ``cosine`` or
                 ``dot_product``.
-            index: where vectors are found: ``hnsw`` (a graph in memory) or
+            index: where vectors are found: ``hnsw`` (a graph in memory),
                 ``spfresh`` (postings in a file, with a little memory for each
-                row; for ``euclidean`` and ``cosine``). The dataset's first insert
-                decides; by default the server does.
+                row; for ``euclidean`` and ``cosine``), ``flat`` (no index: all
+                rows are compared), or ``auto`` (one of these by the number of
+                rows and the server's memory limit, moved from one to another
+                as these change). The dataset's first insert decides; by
+                default the server does.
             quantization: what the index holds of each vector: ``rabitq`` (codes),
                 ``sq8`` (fewer codes: less memory, slower) or ``none`` (all of
                 it). The dataset's first insert decides; by default the server

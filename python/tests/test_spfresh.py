@@ -151,7 +151,7 @@ def test_a_node_may_have_all_columns_in_postings(tmp_path: Path) -> None:
 def test_a_wrong_kind_is_refused_and_changes_nothing() -> None:
     with longbow.open() as database:
         for index, metric, words in [
-            ("ivf", None, "expected hnsw or spfresh"),
+            ("ivf", None, "expected flat, hnsw, spfresh or auto"),
             ("spfresh", "dot_product", "choose hnsw"),
         ]:
             with pytest.raises(InvalidArgument) as caught:

@@ -43,7 +43,7 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
         Err(error) => {
             match Manifest::read(shared.disk.as_ref(), &path) {
                 Ok(found) if found.as_ref().is_none_or(|found| found.checkpoint < number) => {
-                    discard(shared, first_file);
+                    discard(shared, first_file, &found.unwrap_or_default());
                 }
                 // It was replaced, perhaps not durably: both what the old and what the new one names must stay.
                 _ => drop(shared.unsure.set(error.to_string())),
@@ -94,15 +94,19 @@ fn write(shared: &Shared, number: u64, path: &Path) -> Result<Manifest> {
     Ok(manifest)
 }
 
-/// Removes what a failed checkpoint wrote, as far as the disk lets it: files that no view uses, with numbers from
-/// `first_file` on. What is left goes with the next checkpoint.
-fn discard(shared: &Shared, first_file: u64) {
+/// Removes what a failed checkpoint wrote, as far as the disk lets it: files that neither a view nor the last manifest
+/// uses, with numbers from `first_file` on. What is left goes with the next checkpoint.
+fn discard(shared: &Shared, first_file: u64, last: &Manifest) {
     let _unmade = shared.options.graphs.blocks.hold_back();
     for dataset in shared.catalog.datasets() {
         let dir = folder(shared, dataset.number);
+        let mut known = last.datasets.iter();
+        let known = known.find(|known| known.number == dataset.number);
+        // Blocks of an index that was replaced since, whose numbers are others than those of the files here.
+        let named = known.map(files_of).unwrap_or_default();
         for file in shared.disk.list(&dir).unwrap_or_default() {
             let new = file_number(&file).is_some_and(|number| number >= first_file);
-            if new && !holds(&dataset, &file) {
+            if new && !named.contains(file.as_str()) && !holds(&dataset, &file) {
                 let _ = shared.disk.remove(&dir.join(&file));
             }
         }
@@ -253,10 +257,7 @@ fn holds(dataset: &Arc<Dataset>, name: &str) -> bool {
         .iter()
         .any(|segment| segment.meta().file == name)
         || dataset.text().holds(name)
-        || dataset
-            .indexes()
-            .iter()
-            .any(|index| index.graph().blocks() == Some(name))
+        || dataset.indexes().iter().any(|index| index.holds(name))
 }
 
 /// Removes the files below `root` that neither the manifest names nor `is_used` knows, and the folders of datasets that

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use longbow_index::Visit;
 use longbow_storage::IndexRef;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -13,6 +13,8 @@ use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph_options::GraphOptions;
+use crate::index_kind::IndexKind;
+use crate::index_policy::IndexPolicy;
 use crate::recall::Recall;
 use crate::schema::VectorColumn;
 use crate::sweep::Sweep;
@@ -44,6 +46,13 @@ pub struct ColumnIndex {
     pub(crate) sweep: Mutex<Option<Sweep>>,
     /// What is known of the recall of its searches.
     pub(crate) recall: Recall,
+    /// Whether its kind follows its size.
+    auto: bool,
+    /// The index of another kind that is built to take its place. Once it has, it stays here: whoever still has this index
+    /// then finds that one.
+    successor: ArcSwapOption<ColumnIndex>,
+    /// Whether another index is in its place.
+    replaced: AtomicBool,
 }
 
 /// A graph and its watermark at one moment. A view that is taken after it sees each row below the watermark in the
@@ -83,22 +92,19 @@ struct Progress {
 }
 
 impl ColumnIndex {
-    /// An empty graph for a column whose rows from `from` on are to be indexed.
+    /// An empty graph of a kind, for a column whose rows from `watermark` on are to be indexed.
     ///
     /// # Errors
     /// If the parameters are out of their ranges.
-    pub(crate) fn new(column: &VectorColumn, options: &GraphOptions, from: u64) -> Result<Self> {
-        Ok(Self::with_graph(
-            &column.name,
-            Graph::new(column, options)?,
-            from,
-        ))
-    }
-
-    /// A graph that holds all rows below `watermark`.
-    pub(crate) fn with_graph(column: &str, graph: Graph, watermark: u64) -> Self {
-        ColumnIndex {
-            column: column.to_owned(),
+    pub(crate) fn new(
+        column: &VectorColumn,
+        kind: IndexKind,
+        options: &GraphOptions,
+        watermark: u64,
+    ) -> Result<Self> {
+        let graph = Graph::new(column, kind, options)?;
+        Ok(ColumnIndex {
+            column: column.name.clone(),
             graph: ArcSwap::from_pointee(graph),
             watermark: AtomicU64::new(watermark),
             progress: Mutex::new(Progress {
@@ -113,23 +119,24 @@ impl ColumnIndex {
             died: AtomicU64::new(0),
             sweep: Mutex::new(None),
             recall: Recall::default(),
+            auto: IndexPolicy::of(column, options.kind) == IndexPolicy::Auto,
+            successor: ArcSwapOption::empty(),
+            replaced: AtomicBool::new(false),
+        })
+    }
+
+    /// The same in place of which comes a graph of a checkpoint. Until then nothing is inserted.
+    pub(crate) fn loading(self, saved: IndexRef) -> Self {
+        ColumnIndex {
+            loading: AtomicBool::new(true),
+            unread: Mutex::new(Some(saved)),
+            ..self
         }
     }
 
-    /// An empty graph, in place of which comes one of a checkpoint. Until then nothing is inserted.
-    ///
-    /// # Errors
-    /// As [`ColumnIndex::new`].
-    pub(crate) fn loading(
-        column: &VectorColumn,
-        options: &GraphOptions,
-        saved: IndexRef,
-    ) -> Result<Self> {
-        Ok(ColumnIndex {
-            loading: AtomicBool::new(true),
-            unread: Mutex::new(Some(saved)),
-            ..Self::new(column, options, 0)?
-        })
+    /// Whether its graph is still to be read from a checkpoint.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.loading.load(Ordering::Acquire)
     }
 
     /// Takes the graph of a checkpoint, which holds all rows below `watermark`.
@@ -158,7 +165,8 @@ impl ColumnIndex {
     pub(crate) fn missing(&self, next_row: u64, live: u64) -> u64 {
         match self.unread() {
             Some(saved) => next_row.saturating_sub(saved.rows_end) + live.min(saved.rows_end),
-            None => next_row.saturating_sub(self.watermark()),
+            // An index that is begun anew has rows before it that are long dead.
+            None => next_row.saturating_sub(self.watermark()).min(live),
         }
     }
 
@@ -172,8 +180,60 @@ impl ColumnIndex {
         self.watermark.load(Ordering::Acquire)
     }
 
+    /// Its kind.
+    pub fn kind(&self) -> IndexKind {
+        self.graph.load().kind()
+    }
+
+    /// Whether its kind follows its size.
+    pub fn is_auto(&self) -> bool {
+        self.auto
+    }
+
+    /// The kind of the index that is built to take its place, if one is.
+    pub fn moving_to(&self) -> Option<IndexKind> {
+        Some(self.successor()?.kind())
+    }
+
+    /// The index that is built to take its place, or has.
+    pub(crate) fn successor(&self) -> Option<Arc<ColumnIndex>> {
+        self.successor.load_full()
+    }
+
+    /// Whether a file is one of its own, or of the index that is to take its place.
+    pub(crate) fn holds(&self, file: &str) -> bool {
+        let of = |index: &ColumnIndex| index.graph().blocks() == Some(file);
+        of(self) || self.successor().is_some_and(|successor| of(&successor))
+    }
+
+    /// Lets an index be built to take its place, or none any more.
+    pub(crate) fn set_successor(&self, successor: Option<Arc<ColumnIndex>>) {
+        self.successor.store(successor);
+    }
+
+    /// Says that its successor is in its place.
+    pub(crate) fn set_replaced(&self) {
+        let _progress = self.progress.lock();
+        self.replaced.store(true, Ordering::Release);
+        self.moved.notify_all();
+    }
+
+    /// Whether another index is in its place.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::Acquire)
+    }
+
+    /// Waits until another index is in its place, or the deadline.
+    pub(crate) fn wait_until_replaced(&self, deadline: Instant) {
+        let mut progress = self.progress.lock();
+        while !self.is_replaced() && !self.moved.wait_until(&mut progress, deadline).timed_out() {}
+    }
+
     /// Rows below `end` that are to be indexed and are not yet.
     pub fn waiting(&self, end: u64) -> u64 {
+        if self.kind() == IndexKind::Flat {
+            return 0;
+        }
         let rows = end.saturating_sub(self.watermark());
         let loading = self.loading.load(Ordering::Acquire);
         if !loading && self.is_too_early(rows) {
@@ -217,6 +277,9 @@ impl ColumnIndex {
     /// while the job runs.
     pub fn claim(&self, end: u64) -> Option<(u64, u64, RwLockReadGuard<'_, ()>)> {
         let running = self.run()?;
+        if self.kind() == IndexKind::Flat {
+            return None;
+        }
         let mut progress = self.progress.lock();
         if let Some((first, last)) = progress.returned.pop() {
             return Some((first, last, running));
@@ -247,12 +310,14 @@ impl ColumnIndex {
         self.moved.notify_all();
     }
 
-    /// Waits until no row below `end` is to be indexed any more, and says whether that came before the deadline.
+    /// Waits until no row below `end` is to be indexed any more, here or at all, and says whether that came before the
+    /// deadline.
     pub fn wait(&self, end: u64, deadline: Instant) -> bool {
         let mut progress = self.progress.lock();
-        while self.waiting(end) > 0 {
+        let is_over = || self.is_replaced() || self.waiting(end) == 0;
+        while !is_over() {
             if self.moved.wait_until(&mut progress, deadline).timed_out() {
-                return self.waiting(end) == 0;
+                return is_over();
             }
         }
         true
@@ -298,7 +363,8 @@ mod tests {
         ];
         let schema = DatasetSchema::new(&Arc::new(Schema::new(fields)), 1).expect("a schema");
         let graphs = Options::new("").graphs;
-        ColumnIndex::new(&schema.vectors[0], &graphs, 0).expect("good parameters")
+        let column = &schema.vectors[0];
+        ColumnIndex::new(column, IndexKind::Hnsw, &graphs, 0).expect("good parameters")
     }
 
     #[test]

@@ -6,6 +6,7 @@ use longbow_types::{Config, IndexChoice, QuantizationChoice, WalSyncMethod};
 
 use crate::graph_options::GraphOptions;
 use crate::index_kind::IndexKind;
+use crate::index_policy::IndexPolicy;
 use crate::options::Options;
 use crate::quantization::Quantization;
 
@@ -90,8 +91,10 @@ impl Options {
 fn graph_options(config: &Config, defaults: GraphOptions) -> GraphOptions {
     GraphOptions {
         kind: match config.vector_index {
-            IndexChoice::Hnsw => IndexKind::Hnsw,
-            IndexChoice::Spfresh => IndexKind::SpFresh,
+            IndexChoice::Flat => IndexPolicy::Fixed(IndexKind::Flat),
+            IndexChoice::Hnsw => IndexPolicy::Fixed(IndexKind::Hnsw),
+            IndexChoice::Spfresh => IndexPolicy::Fixed(IndexKind::SpFresh),
+            IndexChoice::Auto => IndexPolicy::Auto,
         },
         quantization: match config.quantization {
             QuantizationChoice::Auto => None,

@@ -16,10 +16,15 @@ use crate::error::{Error, Result};
 use crate::filter_cache::FilterCache;
 use crate::graph_options::GraphOptions;
 use crate::id::Id;
+use crate::index_kind::IndexKind;
+use crate::index_policy::IndexPolicy;
 use crate::schema::{DatasetSchema, VectorColumn};
 use crate::tail::{Tail, TailBatch};
 use crate::text_index::TextIndex;
 use crate::view::View;
+
+/// How often somebody who waits for an index that is yet to be begun looks whether there is still to be one.
+const DUE_LOOK: Duration = Duration::from_millis(100);
 
 /// A dataset. Writes reach it in the order of the log, from one thread; readers take a [`View`] at any time.
 #[derive(Debug)]
@@ -152,12 +157,13 @@ impl Dataset {
         self.indexes.load_full()
     }
 
-    /// How far the indexes are, by column, for a reader who takes a view after it.
+    /// How far the indexes are, by column, for a reader who takes a view after it. Columns without one are not there.
     pub(crate) fn reached(&self) -> HashMap<String, Reached> {
         let indexes = self.indexes.load();
-        let reached = indexes
+        let built = indexes
             .iter()
-            .map(|index| (index.column.clone(), index.reached()));
+            .filter(|index| index.kind() != IndexKind::Flat);
+        let reached = built.map(|index| (index.column.clone(), index.reached()));
         reached.collect()
     }
 
@@ -167,21 +173,70 @@ impl Dataset {
         indexes.iter().find(|index| index.column == column).cloned()
     }
 
+    /// Rows that an index still has to take: all of them where there is to be one, and none was begun yet.
+    pub fn waiting(&self, index: &ColumnIndex) -> u64 {
+        let view = self.view.load();
+        match self.is_due(index, &view) {
+            true => view.live,
+            false => index.waiting(view.next_row),
+        }
+    }
+
+    /// Whether a column has no index and is to get one.
+    fn is_due(&self, index: &ColumnIndex, view: &View) -> bool {
+        let enough = view.live >= self.params.choice.least_rows;
+        enough && index.is_auto() && index.kind() == IndexKind::Flat
+    }
+
     /// Rows that some index still has to take.
     pub fn unindexed(&self) -> u64 {
-        let view = self.view.load();
         let indexes = self.indexes.load();
-        let waiting = indexes.iter().map(|index| index.waiting(view.next_row));
+        let waiting = indexes.iter().map(|index| self.waiting(index));
         let graphs = waiting.max().unwrap_or(0);
-        graphs.max(self.text.waiting(&view))
+        graphs.max(self.text.waiting(&self.view.load()))
     }
 
     /// Waits until every index has taken the rows that are there now, and says whether that came before the timeout.
     pub fn wait_for_index(&self, timeout: Duration) -> bool {
         let (view, deadline) = (self.view.load(), Instant::now() + timeout);
-        let indexes = self.indexes.load();
-        let mut graphs = indexes.iter();
-        graphs.all(|index| index.wait(view.next_row, deadline)) && self.text.wait(&view, deadline)
+        loop {
+            let indexes = self.indexes.load_full();
+            for index in indexes.iter() {
+                while self.is_due(index, &self.view.load()) && !index.is_replaced() {
+                    let now = Instant::now();
+                    if now >= deadline {
+                        return false;
+                    }
+                    // Rows may die meanwhile so that it is due no more, and nobody tells.
+                    index.wait_until_replaced(deadline.min(now + DUE_LOOK));
+                }
+                if !index.wait(view.next_row, deadline) {
+                    return false;
+                }
+            }
+            if Arc::ptr_eq(&indexes, &self.indexes.load_full()) {
+                return self.text.wait(&view, deadline);
+            }
+        }
+    }
+
+    /// Puts an index in the place of another of the same column. Searches that began with the other go on with it.
+    pub(crate) fn replace_index(&self, old: &Arc<ColumnIndex>, new: &Arc<ColumnIndex>) {
+        // Nobody else changes them meanwhile.
+        let _state = self.state.lock();
+        let mut indexes = self.indexes.load().as_ref().clone();
+        for index in &mut indexes {
+            if Arc::ptr_eq(index, old) {
+                *index = Arc::clone(new);
+            }
+        }
+        self.indexes.store(Arc::new(indexes));
+        old.set_replaced();
+    }
+
+    /// How its indexes are built.
+    pub(crate) fn graph_options(&self) -> &GraphOptions {
+        &self.params
     }
 
     /// The row that holds `id` now.
@@ -337,7 +392,10 @@ fn new_indexes(
     let index_of =
         |column: &VectorColumn| match known.iter().find(|index| index.column == column.name) {
             Some(index) => Ok(Arc::clone(index)),
-            None => Ok(Arc::new(ColumnIndex::new(column, params, from)?)),
+            None => {
+                let kind = IndexPolicy::of(column, params.kind).first();
+                Ok(Arc::new(ColumnIndex::new(column, kind, params, from)?))
+            }
         };
     schema.vectors.iter().map(index_of).collect()
 }

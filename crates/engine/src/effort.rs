@@ -128,7 +128,9 @@ impl Searcher<'_> {
         let (true, true, Some(reached)) = (whole, self.is_by_graph(), &self.index) else {
             return;
         };
-        if let Some(index) = dataset.index(&self.column.name) {
+        // One of another kind may be in its place by now.
+        let index = dataset.index(&self.column.name);
+        if let Some(index) = index.filter(|index| index.kind() == reached.graph.kind()) {
             let samples = &index.recall.samples;
             samples.offer(vectors, answers, (self.k, view, reached));
         }

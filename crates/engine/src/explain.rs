@@ -108,7 +108,7 @@ pub(crate) fn explain(asked: &Asked<'_>, answers: &[Answered]) -> Explain {
 fn why(at: &Searcher<'_>, strategy: Strategy) -> String {
     match strategy {
         Strategy::Exact if at.exact => "all rows are compared, as asked or for the recall target".into(),
-        Strategy::Exact => "all rows are compared: there is no graph yet".into(),
+        Strategy::Exact => "all rows are compared: the column has no index".into(),
         Strategy::ExactFiltered if at.exact => "the rows that pass are compared, as asked".into(),
         Strategy::ExactFiltered => {
             "the rows that pass are compared, which is reckoned less work than a walk, or is the only way".into()

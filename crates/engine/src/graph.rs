@@ -12,10 +12,11 @@ use crate::block_files::Blocks;
 use crate::error::{Error, Result};
 use crate::graph_options::GraphOptions;
 use crate::index_kind::IndexKind;
+use crate::index_policy::IndexPolicy;
 use crate::originals::Originals;
 use crate::quantization::Quantization;
+use crate::sample::sample;
 use crate::schema::VectorColumn;
-use crate::vectors::Vectors;
 use crate::view::View;
 
 /// Vectors from which the origin of the codes is taken.
@@ -23,6 +24,14 @@ const SAMPLE: u64 = 1_000;
 /// Units of effort, which are candidates of a walk, for each posting that is read: at the same effort the recall of both
 /// kinds of index is much alike.
 const EFFORT_A_POSTING: usize = 4;
+/// What a row takes where there is no graph.
+const NOTHING: RowBytes = RowBytes {
+    vector: 0,
+    edges: 0,
+    other: 0,
+    saved: 0,
+    blocks: 0,
+};
 
 /// Which rows a search of a graph is for.
 #[derive(Clone, Copy)]
@@ -49,6 +58,8 @@ impl<'a> Wanted<'a> {
 /// A graph.
 #[derive(Debug)]
 pub enum Graph {
+    /// Nothing: the rows are scanned.
+    Flat,
     /// With its vectors.
     Hnsw(Hnsw),
     /// With codes. Nothing is in it before its origin was chosen.
@@ -63,30 +74,43 @@ pub enum Graph {
 }
 
 impl Graph {
-    /// An empty graph for a column.
+    /// An empty graph of a kind for a column.
     ///
     /// # Errors
     /// If the parameters are out of their ranges.
-    pub(crate) fn new(column: &VectorColumn, options: &GraphOptions) -> Result<Self> {
-        if IndexKind::of(column, options.kind) == IndexKind::SpFresh {
-            let blocks = options.blocks.create();
-            let file = Box::new(blocks.clone());
-            let index = SpFresh::new(column.space, options.spfresh, file)?;
-            return Ok(Graph::SpFresh { index, blocks });
-        }
-        Ok(match Quantization::of(column, options.quantization) {
-            Quantization::None => Graph::Hnsw(Hnsw::new(column.space, options.hnsw)?),
-            codes => {
-                let params = options.codes(codes);
-                Graph::Quantized(QuantizedGraph::new(column.space, params)?)
+    pub(crate) fn new(
+        column: &VectorColumn,
+        kind: IndexKind,
+        options: &GraphOptions,
+    ) -> Result<Self> {
+        let space = column.space;
+        Ok(match kind {
+            IndexKind::Flat => Graph::Flat,
+            IndexKind::SpFresh => {
+                let blocks = options.blocks.create();
+                let file = Box::new(blocks.clone());
+                let index = SpFresh::new(space, options.spfresh, file)?;
+                Graph::SpFresh { index, blocks }
             }
+            IndexKind::Hnsw => match Quantization::of(column, options.quantization) {
+                Quantization::None => Graph::Hnsw(Hnsw::new(space, options.hnsw)?),
+                codes => Graph::Quantized(QuantizedGraph::new(space, options.codes(codes))?),
+            },
         })
     }
 
-    /// What [`Graph::save`] wrote, if it is of the kind that the column has now; `vectors` are those of all its rows.
+    /// The kind of what [`Graph::save`] wrote.
+    pub(crate) fn kind_of_saved(bytes: &[u8]) -> IndexKind {
+        match SpFresh::is_saved(bytes) {
+            true => IndexKind::SpFresh,
+            false => IndexKind::Hnsw,
+        }
+    }
+
+    /// What [`Graph::save`] wrote, if it is of a kind that the column may have now; `vectors` are those of all its rows.
     ///
     /// # Errors
-    /// If it is of the other kind, or the index refuses it.
+    /// If it is of another kind, or the index refuses it.
     pub(crate) fn load(
         column: &VectorColumn,
         options: &GraphOptions,
@@ -94,12 +118,10 @@ impl Graph {
         vectors: &dyn VectorSource,
     ) -> Result<Self> {
         let space = column.space;
-        let expected = IndexKind::of(column, options.kind);
-        let got = match SpFresh::is_saved(bytes) {
-            true => IndexKind::SpFresh,
-            false => IndexKind::Hnsw,
-        };
-        if expected != got {
+        let got = Self::kind_of_saved(bytes);
+        if let IndexPolicy::Fixed(expected) = IndexPolicy::of(column, options.kind)
+            && expected != got
+        {
             return Err(Error::OtherGraph {
                 expected: expected.name(),
                 got: got.name(),
@@ -139,7 +161,7 @@ impl Graph {
     /// What it holds of each vector.
     pub fn quantization(&self) -> Quantization {
         match self {
-            Graph::Hnsw(_) => Quantization::None,
+            Graph::Flat | Graph::Hnsw(_) => Quantization::None,
             Graph::SpFresh { .. } => Quantization::Rabitq,
             Graph::Quantized(graph) if graph.params().edge_codes => Quantization::Rabitq,
             Graph::Quantized(_) => Quantization::Sq8,
@@ -149,6 +171,7 @@ impl Graph {
     /// Its kind.
     pub fn kind(&self) -> IndexKind {
         match self {
+            Graph::Flat => IndexKind::Flat,
             Graph::Hnsw(_) | Graph::Quantized(_) => IndexKind::Hnsw,
             Graph::SpFresh { .. } => IndexKind::SpFresh,
         }
@@ -157,7 +180,7 @@ impl Graph {
     /// Name of the file of its blocks, if it has one.
     pub fn blocks(&self) -> Option<&str> {
         match self {
-            Graph::Hnsw(_) | Graph::Quantized(_) => None,
+            Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => None,
             Graph::SpFresh { blocks, .. } => blocks.name(),
         }
     }
@@ -172,6 +195,8 @@ impl Graph {
     /// The end of the names of its files.
     pub(crate) fn extension(&self) -> &'static str {
         match self {
+            // Of which there are none.
+            Graph::Flat => "flat",
             Graph::Hnsw(_) => "hnsw",
             Graph::Quantized(_) => "qgraph",
             Graph::SpFresh { .. } => "spfresh",
@@ -181,7 +206,7 @@ impl Graph {
     /// Whether rows may be inserted.
     pub(crate) fn is_prepared(&self) -> bool {
         match self {
-            Graph::Hnsw(_) => true,
+            Graph::Flat | Graph::Hnsw(_) => true,
             Graph::Quantized(graph) => graph.is_prepared(),
             Graph::SpFresh { index, .. } => index.is_prepared(),
         }
@@ -200,7 +225,7 @@ impl Graph {
         if !sample.is_empty() {
             let sample = sample.iter().map(|(_, vector)| vector.as_slice());
             match self {
-                Graph::Hnsw(_) => {}
+                Graph::Flat | Graph::Hnsw(_) => {}
                 Graph::Quantized(graph) => graph.prepare(sample),
                 Graph::SpFresh { index, .. } => index.prepare(sample),
             }
@@ -214,6 +239,7 @@ impl Graph {
     /// If the graph is full.
     pub(crate) fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
         match self {
+            Graph::Flat => {}
             Graph::Hnsw(graph) => graph.insert(row, vector)?,
             Graph::Quantized(graph) => graph.insert(row, vector)?,
             Graph::SpFresh { index, .. } => index.insert(row, vector)?,
@@ -235,6 +261,7 @@ impl Graph {
         stats: &mut [SearchStats],
     ) -> Result<Vec<Vec<Neighbor>>> {
         Ok(match self {
+            Graph::Flat => vec![Vec::new(); queries.len()],
             Graph::Hnsw(graph) => {
                 let visible = (wanted.visible, wanted.is_over);
                 let search = |(query, stats)| graph.search_until(query, (k, ef), visible, stats);
@@ -279,12 +306,13 @@ impl Graph {
         })
     }
 
-    /// Writes the graph; nothing for one that is not prepared. No insert may run.
+    /// Writes the graph; nothing for one that is flat or not prepared. No insert may run.
     ///
     /// # Errors
     /// If an insert runs, or the writer fails.
     pub(crate) fn save(&self, out: &mut dyn Write) -> Result<()> {
         match self {
+            Graph::Flat => {}
             Graph::Hnsw(graph) => drop(graph.save(out)?),
             Graph::Quantized(graph) if graph.is_prepared() => drop(graph.save(out)?),
             Graph::Quantized(_) => {}
@@ -294,14 +322,20 @@ impl Graph {
         Ok(())
     }
 
-    /// Bytes that the graph of a column takes for a row, on average over many.
-    pub(crate) fn bytes_per_row(column: &VectorColumn, options: &GraphOptions) -> RowBytes {
-        if IndexKind::of(column, options.kind) == IndexKind::SpFresh {
-            return SpFresh::bytes_per_row(column.space, options.spfresh);
-        }
-        match Quantization::of(column, options.quantization) {
-            Quantization::None => Hnsw::bytes_per_row(column.space, options.hnsw),
-            codes => QuantizedGraph::bytes_per_row(column.space, options.codes(codes)),
+    /// Bytes that a graph of this kind takes for a row of a column, on average over many.
+    pub(crate) fn bytes_per_row(
+        column: &VectorColumn,
+        kind: IndexKind,
+        options: &GraphOptions,
+    ) -> RowBytes {
+        let space = column.space;
+        match kind {
+            IndexKind::Flat => NOTHING,
+            IndexKind::SpFresh => SpFresh::bytes_per_row(space, options.spfresh),
+            IndexKind::Hnsw => match Quantization::of(column, options.quantization) {
+                Quantization::None => Hnsw::bytes_per_row(space, options.hnsw),
+                codes => QuantizedGraph::bytes_per_row(space, options.codes(codes)),
+            },
         }
     }
 
@@ -309,7 +343,7 @@ impl Graph {
     pub(crate) fn enter(&self) -> Option<Visit> {
         match self {
             // Nothing leaves it.
-            Graph::Hnsw(_) => None,
+            Graph::Flat | Graph::Hnsw(_) => None,
             Graph::Quantized(graph) => Some(graph.enter()),
             Graph::SpFresh { index, .. } => Some(index.enter()),
         }
@@ -318,7 +352,7 @@ impl Graph {
     /// Bytes of those allocated that rows left, and others will take.
     pub(crate) fn free_bytes(&self) -> usize {
         match self {
-            Graph::Hnsw(_) | Graph::SpFresh { .. } => 0,
+            Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => 0,
             Graph::Quantized(graph) => graph.free_bytes(),
         }
     }
@@ -326,6 +360,7 @@ impl Graph {
     /// Rows in it.
     pub fn len(&self) -> usize {
         match self {
+            Graph::Flat => 0,
             Graph::Hnsw(graph) => graph.len(),
             Graph::Quantized(graph) => graph.len(),
             Graph::SpFresh { index, .. } => index.len(),
@@ -348,36 +383,12 @@ impl Graph {
     /// Bytes that are allocated.
     pub fn memory_bytes(&self) -> usize {
         match self {
+            Graph::Flat => 0,
             Graph::Hnsw(graph) => graph.memory_bytes(),
             Graph::Quantized(graph) => graph.memory_bytes(),
             Graph::SpFresh { index, .. } => index.memory_bytes(),
         }
     }
-}
-
-/// Up to `most` living rows with their vectors, in even steps over the view.
-pub(crate) fn sample(view: &View, column: &VectorColumn, most: u64) -> Result<Vec<(u64, Vec<u8>)>> {
-    let step = view.live.div_ceil(most).max(1);
-    let (mut sample, mut seen) = (Vec::new(), 0);
-    for part in view.parts(0) {
-        let Some(vectors) = Vectors::of(part.batch, column)? else {
-            continue;
-        };
-        for run in &part.runs {
-            for offset in 0..run.len {
-                let row = run.first_row + offset as u64;
-                if let Some(vector) = vectors.row(run.start + offset)
-                    && view.is_visible(row)
-                {
-                    if seen % step == 0 {
-                        sample.push((row, vector.to_vec()));
-                    }
-                    seen += 1;
-                }
-            }
-        }
-    }
-    Ok(sample)
 }
 
 #[cfg(test)]
@@ -394,6 +405,7 @@ mod tests {
     use crate::indexer::insert_rows;
     use crate::options::Options;
     use crate::schema::DatasetSchema;
+    use crate::vectors::Vectors;
 
     const DIM: usize = 96;
 
@@ -425,7 +437,7 @@ mod tests {
         let rows = 8_000;
         let view = dataset(rows)?.view();
         let column = &view.schema.vectors[0];
-        let graph = Graph::new(column, &Options::new("").graphs)?;
+        let graph = Graph::new(column, IndexKind::Hnsw, &Options::new("").graphs)?;
         assert_eq!(graph.quantization(), Quantization::Rabitq);
         insert_rows(&graph, &view, column, 0, rows)?;
         assert_eq!(graph.len() as u64, rows);
@@ -461,7 +473,7 @@ mod tests {
     fn a_search_before_the_first_row_does_not_choose_the_origin() -> Result<()> {
         let view = dataset(10)?.view();
         let column = &view.schema.vectors[0];
-        let graph = Graph::new(column, &Options::new("").graphs)?;
+        let graph = Graph::new(column, IndexKind::Hnsw, &Options::new("").graphs)?;
         let query = [Query::new(column.space, &vector(1))?];
         let mut stats = [SearchStats::default()];
         let all = Wanted::visible(&|_| true);

@@ -3,14 +3,17 @@
 use longbow_index::{HnswParams, QuantizedParams, SpFreshParams};
 
 use crate::block_files::BlockFiles;
-use crate::index_kind::IndexKind;
+use crate::index_choice::ChoiceOptions;
+use crate::index_policy::IndexPolicy;
 use crate::quantization::Quantization;
 
 /// How graphs are built.
 #[derive(Debug, Clone)]
 pub struct GraphOptions {
     /// What a column gets whose field says nothing, if it can be.
-    pub kind: IndexKind,
+    pub kind: IndexPolicy,
+    /// What columns go by that leave it to their size.
+    pub choice: ChoiceOptions,
     /// What a column gets whose field says nothing, if it can be; if none, what suits the column.
     pub quantization: Option<Quantization>,
     /// Parameters of graphs with vectors.

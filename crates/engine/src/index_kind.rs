@@ -5,6 +5,7 @@ use longbow_kernels::Metric;
 
 use crate::changed::Changed;
 use crate::error::{Error, Result};
+use crate::index_policy::IndexPolicy;
 use crate::schema::VectorColumn;
 
 /// Metadata key of a vector column's field that names its kind of index.
@@ -13,6 +14,8 @@ pub const INDEX_KEY: &str = "longbow.index";
 /// A kind of index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexKind {
+    /// None: all rows are scanned.
+    Flat,
     /// A graph, in memory.
     Hnsw,
     /// Postings in a file, and their centroids in memory.
@@ -20,45 +23,31 @@ pub enum IndexKind {
 }
 
 impl IndexKind {
+    /// All of them.
+    pub const ALL: [IndexKind; 3] = [IndexKind::Flat, IndexKind::Hnsw, IndexKind::SpFresh];
+
     /// Its name in metadata, configuration, and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            IndexKind::Flat => "flat",
             IndexKind::Hnsw => "hnsw",
             IndexKind::SpFresh => "spfresh",
         }
     }
 
-    fn of_name(name: &str) -> Option<Self> {
-        [IndexKind::Hnsw, IndexKind::SpFresh]
-            .into_iter()
-            .find(|kind| kind.name() == name)
-    }
-
-    /// What a column gets: what its field says; else what the node says, where that can be.
-    pub fn of(column: &VectorColumn, node: IndexKind) -> Self {
-        match column.kind.unwrap_or(node) {
-            IndexKind::SpFresh if why_not(column.space.metric, column.native).is_some() => {
-                IndexKind::Hnsw
-            }
-            kind => kind,
+    /// Why the vectors of a column cannot be in an index of this kind.
+    pub(crate) fn why_not(self, metric: Metric, native: bool) -> Option<&'static str> {
+        if self != IndexKind::SpFresh {
+            return None;
         }
+        if metric == Metric::Dot {
+            return Some("it is for the metrics euclidean and cosine; choose hnsw, flat or auto");
+        }
+        (!native).then_some(
+            "it is for elements of float32, float16, int8 and uint8; send one of these, or choose hnsw, flat or auto",
+        )
     }
-
-    /// What a field's metadata says, `None` for nothing that is known.
-    pub(crate) fn of_field(field: &Field) -> Option<Self> {
-        Self::of_name(field.metadata().get(INDEX_KEY)?)
-    }
-}
-
-/// Why the vectors of a column cannot be in postings.
-fn why_not(metric: Metric, native: bool) -> Option<&'static str> {
-    if metric == Metric::Dot {
-        return Some("it is for the metrics euclidean and cosine; choose hnsw");
-    }
-    (!native).then_some(
-        "it is for elements of float32, float16, int8 and uint8; send one of these, or choose hnsw",
-    )
 }
 
 /// Refuses what the fields of a new put say of the index if that cannot be in a dataset of this metric. Schemas that were
@@ -72,11 +61,11 @@ pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn], metric: Metric) -
             continue;
         };
         let column = vectors.iter().find(|column| column.index == index);
-        let why = match (IndexKind::of_name(got), column) {
-            (None, _) => Some("expected hnsw or spfresh"),
+        let why = match (IndexPolicy::of_name(got), column) {
+            (None, _) => Some("expected flat, hnsw, spfresh or auto"),
             (_, None) => Some("only vector columns have one; remove it"),
-            (Some(IndexKind::Hnsw), Some(_)) => None,
-            (Some(IndexKind::SpFresh), Some(column)) => why_not(metric, column.native),
+            (Some(IndexPolicy::Auto), Some(_)) => None,
+            (Some(IndexPolicy::Fixed(kind)), Some(column)) => kind.why_not(metric, column.native),
         };
         if let Some(why) = why {
             return Err(Error::BadIndex {

@@ -9,9 +9,11 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
+use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::graph::Graph;
+use crate::moving;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
 use crate::vacuum;
@@ -70,10 +72,11 @@ fn steady(shared: &Shared) {
 
 /// Does a job of each dataset, beginning with one or another; false if there was none.
 fn round(shared: &Shared, turn: usize) -> bool {
+    moving::review(shared);
     let datasets = shared.catalog.datasets();
     let mut worked = false;
     for step in 0..datasets.len() {
-        worked |= work(&datasets[(turn + step) % datasets.len()]);
+        worked |= work(shared, &datasets[(turn + step) % datasets.len()]);
     }
     worked
 }
@@ -95,32 +98,42 @@ fn stand_back(share: Share) {
     tracing::debug!(?share, stood_back, "background thread");
 }
 
-/// Does a job of each index of a dataset; false if there was none.
-fn work(dataset: &Dataset) -> bool {
+/// Does a job of each index of a dataset, and of those that are built in the place of others; false if there was none.
+fn work(shared: &Shared, dataset: &Dataset) -> bool {
     let mut worked = vacuum::text_step(dataset);
     for index in dataset.indexes().iter() {
         worked |= vacuum::step(dataset, index);
-        let view = dataset.view();
-        let Some((first, end, _running)) = index.claim(view.next_row) else {
-            continue;
-        };
-        let Ok(column) = view.schema.vector(&dataset.name, Some(&index.column)) else {
-            continue;
-        };
-        if let Err(Stopped { row, error }) = insert_rows(&index.graph(), &view, column, first, end)
-        {
-            // Until they are taken the rows are found by scanning; say so loudly.
-            tracing::error!(dataset = dataset.name, column = index.column, first = row, end, %error, "indexing failed, and is tried again");
-            if row > first {
-                index.finish(first, row);
-            }
-            index.give_back(row, end);
-            continue;
+        if moving::may_take(shared, index) {
+            worked |= take(dataset, index);
         }
-        index.finish(first, end);
-        worked = true;
+        if let Some(successor) = index.successor() {
+            worked |= vacuum::step(dataset, &successor);
+            worked |= take(dataset, &successor);
+        }
     }
     worked
+}
+
+/// Takes the next rows into an index; false if there were none, or they could not be taken.
+fn take(dataset: &Dataset, index: &ColumnIndex) -> bool {
+    let view = dataset.view();
+    let Some((first, end, _running)) = index.claim(view.next_row) else {
+        return false;
+    };
+    let Ok(column) = view.schema.vector(&dataset.name, Some(&index.column)) else {
+        return false;
+    };
+    if let Err(Stopped { row, error }) = insert_rows(&index.graph(), &view, column, first, end) {
+        // Until they are taken the rows are found by scanning; say so loudly.
+        tracing::error!(dataset = dataset.name, column = index.column, first = row, end, %error, "indexing failed, and is tried again");
+        if row > first {
+            index.finish(first, row);
+        }
+        index.give_back(row, end);
+        return false;
+    }
+    index.finish(first, end);
+    true
 }
 
 /// An insert that failed at a row.

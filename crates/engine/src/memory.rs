@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
+use crate::catalog::Catalog;
+use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::graph_options::GraphOptions;
-use crate::schema::DatasetSchema;
+use crate::index_kind::IndexKind;
+use crate::moving::Choices;
+use crate::options::Options;
+use crate::schema::{DatasetSchema, VectorColumn};
 use crate::seal;
+use crate::view::View;
 
 /// Most tails that are written into files for room for one batch: others may fill what it frees.
 const MOST_SEALS: usize = 8;
@@ -33,22 +39,34 @@ impl Memory {
     }
 }
 
+/// Rows that are to be put into a dataset, which need not exist.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Coming<'a> {
+    pub dataset: &'a str,
+    pub schema: &'a DatasetSchema,
+    pub rows: u64,
+}
+
+impl Coming<'_> {
+    /// The vector columns that have no index yet.
+    pub fn new_columns(&self, catalog: &Catalog) -> Vec<&VectorColumn> {
+        let dataset = catalog.find(self.dataset);
+        let known = |column: &&VectorColumn| {
+            let mut datasets = dataset.iter();
+            datasets.any(|dataset| dataset.index(&column.name).is_some())
+        };
+        let columns = self.schema.vectors.iter();
+        columns.filter(|column| !known(column)).collect()
+    }
+}
+
 impl Engine {
     /// Memory that the accounting knows of.
     pub fn memory(&self) -> Memory {
-        let mut memory = Memory::default();
-        for dataset in self.catalog().datasets() {
-            memory.tail_bytes += dataset.view().tail.bytes();
-            memory.bookkeeping_bytes += dataset.bookkeeping_bytes();
-            for index in dataset.indexes().iter() {
-                memory.index_bytes += index.graph().memory_bytes() as u64;
-            }
-            memory.index_bytes += dataset.text().bytes();
-        }
-        memory
+        in_use(self.catalog())
     }
 
-    /// Refuses a batch of `rows` with `bytes` for the dataset `name` if it does not fit the memory limit, now or once it
+    /// Refuses a batch of `rows` with `bytes` for the dataset `dataset` if it does not fit the memory limit, now or once it
     /// is indexed. Where rows are in the way that are on their way into files, they are written first, by this thread: so
     /// whoever writes faster than the disk goes on at the disk's pace.
     ///
@@ -56,16 +74,22 @@ impl Engine {
     /// [`Error::MemoryLimit`], or what the disk says.
     pub(crate) fn admit(
         &self,
-        (name, schema): (&str, &DatasetSchema),
+        (dataset, schema): (&str, &DatasetSchema),
         rows: usize,
         bytes: u64,
     ) -> Result<()> {
         let limit = self.options().memory_limit;
+        let coming = Coming {
+            dataset,
+            schema,
+            rows: rows as u64,
+        };
         let mut seals = 0;
         loop {
             let memory = self.memory();
             let used = memory.total();
-            let asked = self.asked_for((name, schema), rows, bytes);
+            let to_come = to_come(self.catalog(), self.options(), Some(&coming));
+            let asked = bytes.saturating_add(to_come);
             let all = used.saturating_add(asked);
             if all <= limit {
                 return Ok(());
@@ -93,53 +117,85 @@ impl Engine {
             _ => Ok(false),
         }
     }
+}
 
-    /// Memory that a batch of `rows` with `bytes` takes, and that was promised to rows before it.
-    fn asked_for(&self, (name, schema): (&str, &DatasetSchema), rows: usize, bytes: u64) -> u64 {
-        let mut new = graph_bytes(schema, &self.options().graphs, rows as u64);
-        let mut asked = bytes;
-        // Rows that were taken before and are in no graph yet were promised their place there.
-        for dataset in self.catalog().datasets() {
-            let mut promised = promised(&dataset, self);
-            let text = dataset.text();
-            asked = asked.saturating_add(text.bytes_of(text.missing(&dataset.view())));
-            if dataset.name == name {
-                asked = asked.saturating_add(text.bytes_of(rows as u64));
-                promised = promised.saturating_add(std::mem::take(&mut new));
+/// Memory that the datasets take.
+pub(crate) fn in_use(catalog: &Catalog) -> Memory {
+    let mut memory = Memory::default();
+    for dataset in catalog.datasets() {
+        memory.tail_bytes += dataset.view().tail.bytes();
+        memory.bookkeeping_bytes += dataset.bookkeeping_bytes();
+        for index in dataset.indexes().iter() {
+            memory.index_bytes += index.graph().memory_bytes() as u64;
+            if let Some(successor) = index.successor() {
+                memory.index_bytes += successor.graph().memory_bytes() as u64;
             }
-            asked = asked.saturating_add(promised.saturating_sub(free_bytes(&dataset)));
         }
-        asked.saturating_add(new)
+        memory.index_bytes += dataset.text().bytes();
     }
+    memory
 }
 
-/// What rows take in the graphs of all vector columns.
-pub(crate) fn graph_bytes(schema: &DatasetSchema, options: &GraphOptions, rows: u64) -> u64 {
-    let a_row: usize = schema
-        .vectors
-        .iter()
-        .map(|column| Graph::bytes_per_row(column, options).total())
-        .sum();
-    rows.saturating_mul(a_row as u64)
+/// What rows will take in indexes: those that are coming, and those that were taken before, are in no index yet, and were
+/// promised their place there.
+pub(crate) fn to_come(catalog: &Catalog, options: &Options, coming: Option<&Coming<'_>>) -> u64 {
+    let (choices, graphs) = (Choices::of(catalog, options, coming), &options.graphs);
+    let chosen = choices.by_index();
+    let mut asked = 0u64;
+    for dataset in catalog.datasets() {
+        let (view, text) = (dataset.view(), dataset.text());
+        let more = coming.filter(|coming| coming.dataset == dataset.name);
+        let more = more.map_or(0, |coming| coming.rows);
+        asked = asked.saturating_add(text.bytes_of(text.missing(&view)));
+        asked = asked.saturating_add(text.bytes_of(more));
+        for index in dataset.indexes().iter() {
+            let to = chosen.get(&Arc::as_ptr(index)).copied();
+            let to = to.unwrap_or_else(|| index.kind());
+            asked = asked.saturating_add(promised(&view, (index, to), more, graphs));
+        }
+    }
+    if let Some(coming) = coming {
+        for (column, kind) in coming.new_columns(catalog).iter().zip(choices.of_new()) {
+            let a_row = Graph::bytes_per_row(column, *kind, graphs).total() as u64;
+            asked = asked.saturating_add(coming.rows.saturating_mul(a_row));
+        }
+    }
+    asked
 }
 
-/// What rows left in the graphs of a dataset, and others will take.
-fn free_bytes(dataset: &Dataset) -> u64 {
-    let indexes = dataset.indexes();
-    let free = indexes.iter().map(|index| index.graph().free_bytes());
-    free.sum::<usize>() as u64
-}
-
-/// What the rows of a dataset that are not in its graphs yet will take there.
-fn promised(dataset: &Dataset, engine: &Engine) -> u64 {
-    let view = dataset.view();
-    let indexes = dataset.indexes();
-    let of_column = |index: &crate::column_index::ColumnIndex| {
-        let mut columns = view.schema.vectors.iter();
-        let column = columns.find(|column| column.name == index.column)?;
-        let missing = index.missing(view.next_row, view.live);
-        let a_row = Graph::bytes_per_row(column, &engine.options().graphs).total();
-        Some(missing.saturating_mul(a_row as u64))
+/// What the rows of a dataset that are not in an index yet, and more, will take in it and in the one of the kind that the
+/// column is to have.
+fn promised(
+    view: &View,
+    (index, to): (&ColumnIndex, IndexKind),
+    more: u64,
+    options: &GraphOptions,
+) -> u64 {
+    let mut columns = view.schema.vectors.iter();
+    let Some(column) = columns.find(|column| column.name == index.column) else {
+        return 0;
     };
-    indexes.iter().filter_map(|index| of_column(index)).sum()
+    let of = |rows: u64, kind| {
+        let a_row = Graph::bytes_per_row(column, kind, options).total() as u64;
+        rows.saturating_add(more).saturating_mul(a_row)
+    };
+    let by = |index: &ColumnIndex| {
+        let missing = index.missing(view.next_row, view.live);
+        // Rows left it, and others will take their place.
+        let free = index.graph().free_bytes() as u64;
+        of(missing, index.kind()).saturating_sub(free)
+    };
+    if index.kind() == to {
+        return by(index);
+    }
+    // A graph that is left takes rows only while there is plenty of memory, so none is promised to it.
+    let left = match index.kind() {
+        IndexKind::SpFresh => by(index),
+        IndexKind::Flat | IndexKind::Hnsw => 0,
+    };
+    let successor = index.successor().filter(|successor| successor.kind() == to);
+    left.saturating_add(match successor {
+        Some(successor) => by(&successor),
+        None => of(view.live, to),
+    })
 }

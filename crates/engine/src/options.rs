@@ -8,7 +8,9 @@ use longbow_log::{SyncMethod, SyncMode};
 
 use crate::block_files::BlockFiles;
 use crate::graph_options::GraphOptions;
+use crate::index_choice::ChoiceOptions;
 use crate::index_kind::IndexKind;
+use crate::index_policy::IndexPolicy;
 
 /// Options of [`crate::Engine::open`]; see the configuration page for the meaning of each.
 #[derive(Debug, Clone)]
@@ -64,6 +66,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// Bytes of memory for the graphs of columns that leave the kind of their index to their size.
+    #[must_use]
+    pub fn room(&self) -> u64 {
+        self.graphs.choice.room.unwrap_or(self.memory_limit / 2)
+    }
+
     /// Defaults for a data folder.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Options {
@@ -82,7 +90,8 @@ impl Options {
             linger: Duration::ZERO,
             log_batch_entries: 100,
             graphs: GraphOptions {
-                kind: IndexKind::Hnsw,
+                kind: IndexPolicy::Fixed(IndexKind::Hnsw),
+                choice: ChoiceOptions::default(),
                 quantization: None,
                 hnsw: HnswParams {
                     m: 16,

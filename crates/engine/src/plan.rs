@@ -9,11 +9,14 @@ use longbow_storage::{IdKind, IdMap};
 
 use crate::error::Result;
 use crate::graph::Graph;
+use crate::index_choice::choose;
 use crate::index_kind::{self, IndexKind};
-use crate::memory::{Memory, graph_bytes};
+use crate::index_policy::IndexPolicy;
+use crate::memory::Memory;
+use crate::moving::candidate;
 use crate::options::Options;
 use crate::quantization::{self, Quantization};
-use crate::schema::DatasetSchema;
+use crate::schema::{DatasetSchema, VectorColumn};
 
 /// Bytes of a put besides its rows' own: the Arrow message, its place in the log and in the segment.
 const BATCH_BYTES: u64 = 1_024;
@@ -42,6 +45,8 @@ pub struct ColumnPlan {
     pub space: Space,
     /// Its kind.
     pub kind: IndexKind,
+    /// Whether the number of rows and the memory limit decided that.
+    pub auto: bool,
     /// What the graph holds of each vector.
     pub quantization: Quantization,
     /// Why.
@@ -80,28 +85,14 @@ impl Plan {
         let schema = DatasetSchema::new(&load.schema, 1)?;
         index_kind::check(&load.schema, &schema.vectors, schema.metric)?;
         quantization::check(&load.schema, &schema.vectors, schema.metric)?;
-        let graphs = &options.graphs;
-        let columns: Vec<ColumnPlan> = schema
-            .vectors
-            .iter()
-            .map(|column| ColumnPlan {
-                name: column.name.clone(),
-                space: column.space,
-                kind: IndexKind::of(column, graphs.kind),
-                quantization: Quantization::of(column, graphs.quantization),
-                reason: match IndexKind::of(column, graphs.kind) {
-                    IndexKind::Hnsw => Quantization::reason(column, graphs.quantization),
-                    IndexKind::SpFresh => "as configured",
-                },
-                row: Graph::bytes_per_row(column, graphs),
-            })
-            .collect();
+        let columns = columns(&schema, load.rows, options);
         let row_bytes = row_bytes(&schema, load);
         let puts = load.rows.div_ceil(load.rows_a_put.max(1));
         let stored = load
             .rows
             .saturating_mul(row_bytes)
             .saturating_add(puts.saturating_mul(BATCH_BYTES));
+        let in_memory = |column: &ColumnPlan| load.rows.saturating_mul(column.row.total() as u64);
         let saved = |column: &ColumnPlan| load.rows.saturating_mul(column.row.saved as u64);
         let blocks = |column: &ColumnPlan| load.rows.saturating_mul(column.row.blocks as u64);
         Ok(Plan {
@@ -109,7 +100,7 @@ impl Plan {
             memory: Memory {
                 // While writers are busy a tail is sealed at its second helping.
                 tail_bytes: stored.min(options.seal_bytes.saturating_mul(2)),
-                index_bytes: graph_bytes(&schema, graphs, load.rows),
+                index_bytes: columns.iter().map(in_memory).fold(0, u64::saturating_add),
                 bookkeeping_bytes: IdMap::estimated_bytes(load.ids, load.rows),
             },
             checkpoint_buffer: columns.iter().map(saved).max().unwrap_or(0),
@@ -121,7 +112,8 @@ impl Plan {
         })
     }
 
-    /// The most rows of such a load, up to its own, that stay within the memory limit.
+    /// The most rows of such a load, up to its own, that stay within the memory limit. Where more rows make another kind of
+    /// index that takes less, there may be others above it that do, too.
     ///
     /// # Errors
     /// As [`Plan::of`].
@@ -157,6 +149,45 @@ impl Plan {
     pub fn disk_peak(&self) -> u64 {
         self.disk().saturating_add(self.graph_files)
     }
+}
+
+/// What each vector column gets.
+fn columns(schema: &DatasetSchema, rows: u64, options: &Options) -> Vec<ColumnPlan> {
+    let graphs = &options.graphs;
+    let policy = |column: &VectorColumn| IndexPolicy::of(column, graphs.kind);
+    let is_auto = |column: &&VectorColumn| policy(column) == IndexPolicy::Auto;
+    let auto = schema.vectors.iter().filter(is_auto);
+    let auto: Vec<_> = auto
+        .map(|column| candidate(column, IndexKind::Flat, rows, options))
+        .collect();
+    let chosen = choose(&auto, graphs.choice.least_rows, options.room());
+    let mut chosen = chosen.into_iter();
+    let of = |column: &VectorColumn| {
+        let auto = (policy(column) == IndexPolicy::Auto).then(|| chosen.next());
+        let kind = match auto.flatten() {
+            Some(kind) => kind,
+            None => policy(column).first(),
+        };
+        ColumnPlan {
+            name: column.name.clone(),
+            space: column.space,
+            kind,
+            auto: auto.is_some(),
+            quantization: match kind {
+                IndexKind::Flat => Quantization::None,
+                IndexKind::Hnsw => Quantization::of(column, graphs.quantization),
+                IndexKind::SpFresh => Quantization::Rabitq,
+            },
+            reason: match (kind, auto.is_some()) {
+                (IndexKind::Hnsw, _) => Quantization::reason(column, graphs.quantization),
+                (_, false) => "as configured",
+                (IndexKind::Flat, true) => "so few rows are scanned",
+                (IndexKind::SpFresh, true) => "a graph would take more than half the memory limit",
+            },
+            row: Graph::bytes_per_row(column, kind, graphs),
+        }
+    };
+    schema.vectors.iter().map(of).collect()
 }
 
 /// A row in a batch without nulls.

@@ -17,6 +17,9 @@ use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::index_kind::IndexKind;
+use crate::index_policy::IndexPolicy;
 use crate::loading::Load;
 use crate::observer::LogMetrics;
 use crate::options::Options;
@@ -267,17 +270,22 @@ fn load_index(
     view: &View,
     column: &VectorColumn,
 ) -> Result<(Arc<ColumnIndex>, Option<Load>)> {
+    let graphs = options.graphs.of_dataset(saved.number);
+    let policy = IndexPolicy::of(column, graphs.kind);
     let mut indexes = saved.indexes.iter();
-    let Some(saved_index) = indexes.find(|index| index.column == column.name) else {
-        let fresh = ColumnIndex::new(column, &options.graphs.of_dataset(saved.number), 0)?;
+    let found = indexes.find(|index| index.column == column.name);
+    let (Some(saved_index), true) = (found, policy != IndexKind::Flat.into()) else {
+        let fresh = ColumnIndex::new(column, policy.first(), &graphs, 0)?;
         return Ok((Arc::new(fresh), None));
     };
     let dir = options.path.join("datasets").join(saved.number.to_string());
-    let index = Arc::new(ColumnIndex::loading(
-        column,
-        &options.graphs.of_dataset(saved.number),
-        saved_index.clone(),
-    )?);
+    let bytes = disk.map(&dir.join(&saved_index.file))?;
+    let kind = match policy {
+        IndexPolicy::Fixed(kind) => kind,
+        IndexPolicy::Auto => Graph::kind_of_saved(&bytes),
+    };
+    let index = ColumnIndex::new(column, kind, &graphs, 0)?.loading(saved_index.clone());
+    let index = Arc::new(index);
     let load = Load {
         dataset: saved.name.clone(),
         number: saved.number,
@@ -285,7 +293,7 @@ fn load_index(
         column: column.clone(),
         view: view.clone(),
         saved: saved_index.clone(),
-        bytes: disk.map(&dir.join(&saved_index.file))?,
+        bytes,
     };
     Ok((index, Some(load)))
 }

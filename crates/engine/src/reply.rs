@@ -319,10 +319,14 @@ impl Engine {
         reached: &HashMap<String, Reached>,
     ) -> Plan {
         Plan::of(request, column, self.options().ef_search, || {
-            let index = reached.get(&column.name);
-            let rows = index.map_or(0, |index| index.graph.len() as u64);
+            let Some(reached) = reached.get(&column.name) else {
+                return (0, None);
+            };
+            // One of another kind may be in its place by now.
             let index = dataset.index(&column.name);
-            (rows, index.and_then(|index| index.recall.curve()))
+            let index = index.filter(|index| index.kind() == reached.graph.kind());
+            let curve = index.and_then(|index| index.recall.curve());
+            (reached.graph.len() as u64, curve)
         })
     }
 

@@ -8,7 +8,8 @@ use longbow_index::Space;
 use longbow_kernels::{Metric, Scalar};
 
 use crate::error::{Error, Result};
-use crate::index_kind::{self, IndexKind};
+use crate::index_kind;
+use crate::index_policy::IndexPolicy;
 use crate::quantization::{self, Quantization};
 use crate::recall_target;
 use crate::text_column;
@@ -32,8 +33,8 @@ pub struct VectorColumn {
     pub space: Space,
     /// Whether the stored bytes are what the kernels read, or must be cast to float32 first.
     pub native: bool,
-    /// Its kind of index, if its field says so.
-    pub kind: Option<IndexKind>,
+    /// What decides the kind of its index, if its field says so.
+    pub index_policy: Option<IndexPolicy>,
     /// What its graph is to hold of each vector, if its field says so.
     pub quantization: Option<Quantization>,
     /// The recall that its searches are to reach, if its field says so.
@@ -277,7 +278,7 @@ fn vector_column(index: usize, field: &Field, metric: Metric) -> Result<Option<V
             dim: size,
         },
         native: native.is_some(),
-        kind: IndexKind::of_field(field),
+        index_policy: IndexPolicy::of_field(field),
         quantization: Quantization::of_field(field),
         recall_target: recall_target::of_field(field),
     }))

@@ -232,7 +232,7 @@ impl Searcher<'_> {
     /// Whether so few rows pass the filter that a scan of them is the better way.
     fn is_scan(&self, index: &Reached, passing: u64) -> bool {
         match &*index.graph {
-            Graph::Hnsw(_) | Graph::SpFresh { .. } => {
+            Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => {
                 passing <= SCAN_ROWS || (passing as f64) < self.view.live as f64 * SCAN_SHARE
             }
             Graph::Quantized(graph) => {

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     /// Set when a sync of files failed: what of them is on the disk is not known until the folder is opened anew, so
     /// no checkpoint may rely on them.
     pub unsure: OnceLock<String>,
+    /// Held by the thread that looks whether indexes are to be moved.
+    pub moving: Mutex<()>,
     /// Number in the name of the next file.
     pub next_file: AtomicU64,
     to_applier: Sender<Option<Committed>>,
@@ -83,6 +85,7 @@ impl Shared {
             recall: Bell::default(),
             helpers: Helpers::new(),
             files: Mutex::new(()),
+            moving: Mutex::new(()),
             unsure: OnceLock::new(),
             next_file: AtomicU64::new(next_file),
             to_applier,

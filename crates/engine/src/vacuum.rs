@@ -33,7 +33,7 @@ const STEP: usize = 256;
 pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
     let graph = index.graph();
     let codes = match graph.as_ref() {
-        Graph::Hnsw(_) => return false,
+        Graph::Flat | Graph::Hnsw(_) => return false,
         Graph::Quantized(codes) => codes,
         Graph::SpFresh {
             index: postings, ..
@@ -134,7 +134,9 @@ pub(crate) fn rebuild(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
         let live = dataset.view().live;
         let dead = (graph.len() as u64).saturating_sub(live);
         let many = dead > DEAD_ROWS && dead as f64 > live as f64 * DEAD_SHARE;
-        if many && matches!(graph.as_ref(), Graph::Hnsw(_)) {
+        // One that is moved is built anew anyway.
+        let moving = index.successor().is_some();
+        if many && !moving && matches!(graph.as_ref(), Graph::Hnsw(_)) {
             rebuild_one(dataset, index, options)?;
             tracing::info!(
                 dataset = dataset.name,
@@ -151,7 +153,7 @@ pub(crate) fn rebuild(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
 fn rebuild_one(dataset: &Dataset, index: &ColumnIndex, options: &GraphOptions) -> Result<()> {
     let view = dataset.view();
     let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-    let graph = Graph::new(column, options)?;
+    let graph = Graph::new(column, index.kind(), options)?;
     let reached = index.watermark();
     insert_rows(&graph, &view, column, 0, reached)?;
     let still = index.hold_still();

@@ -79,7 +79,7 @@ fn what_is_told_of_postings_is_about_what_they_take() {
     let folder = tempfile::tempdir().expect("a folder");
     let defaults = Options::new(folder.path());
     let graphs = GraphOptions {
-        kind: IndexKind::SpFresh,
+        kind: IndexKind::SpFresh.into(),
         ..defaults.graphs
     };
     let engine = Engine::open_folder(Options { graphs, ..defaults }).expect("a new folder");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longbow_engine::{ColumnIndex, Engine, Id, SearchRequest};
+use longbow_engine::{ColumnIndex, Engine, Id, IndexKind, SearchRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -127,6 +127,8 @@ fn describe_index(dataset: &str, index: &ColumnIndex) -> Value {
         "dataset": dataset,
         "column": index.column,
         "index": graph.kind().name(),
+        "auto": index.is_auto(),
+        "moving_to": index.moving_to().map(IndexKind::name),
         "quantization": graph.quantization().name(),
         "rows": graph.len(),
         "bytes": graph.memory_bytes(),

@@ -70,9 +70,10 @@ impl Health for NodeHealth {
                 all.index_size
                     .with_label_values(&[name, &index.column])
                     .set(gauge(graph.len() as u64));
-                all.index_bytes
-                    .with_label_values(&[name, &index.column, graph.quantization().name()])
-                    .set(gauge(graph.memory_bytes() as u64));
+                all.set_index_bytes(
+                    [name, &index.column, graph.quantization().name()],
+                    graph.memory_bytes() as u64,
+                );
                 if let Some(recall) = index.recall() {
                     all.search_recall
                         .with_label_values(&[name, &index.column])

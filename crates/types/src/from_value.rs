@@ -53,8 +53,10 @@ from_value! {
         _ => None,
     };
     IndexChoice: Value::Text(text) => match text.as_str() {
+        "flat" => Some(IndexChoice::Flat),
         "hnsw" => Some(IndexChoice::Hnsw),
         "spfresh" => Some(IndexChoice::Spfresh),
+        "auto" => Some(IndexChoice::Auto),
         _ => None,
     };
     LogFormat: Value::Text(text) => match text.as_str() {

@@ -16,6 +16,9 @@ const SECONDS: [f64; 18] = [
     500e-3, 1.0, 2.0, 5.0, 10.0,
 ];
 
+/// What indexes may hold of each vector.
+const QUANTIZATIONS: [&str; 3] = ["none", "rabitq", "sq8"];
+
 /// Makes the struct and its registration from one table.
 macro_rules! metrics {
     ($(#[doc = $help:literal] $field:ident: $type:ident, $name:literal $(, $label:literal)*;)+) => {
@@ -138,6 +141,19 @@ impl Metrics {
         self.build_info.with_label_values(&[version, simd]).set(1);
     }
 
+    /// Sets the bytes of an index by dataset, column and quantization, and drops what was said of it by another: its kind
+    /// may have changed.
+    pub fn set_index_bytes(&self, labels: [&str; 3], bytes: u64) {
+        let [dataset, column, now] = labels;
+        for other in QUANTIZATIONS.into_iter().filter(|other| *other != now) {
+            // A series that was never used is not there to remove.
+            let series = [dataset, column, other];
+            let _ = self.index_bytes.remove_label_values(&series);
+        }
+        let series = self.index_bytes.with_label_values(&labels);
+        series.set(gauge(bytes));
+    }
+
     /// Drops the series of a dataset that is gone, with those of its vector columns.
     pub fn forget_dataset(&self, dataset: &str, columns: &[&str]) {
         for family in [
@@ -151,7 +167,7 @@ impl Metrics {
         for column in columns {
             let _ = self.index_size.remove_label_values(&[dataset, column]);
             let _ = self.search_recall.remove_label_values(&[dataset, column]);
-            for quantization in ["none", "rabitq", "sq8"] {
+            for quantization in QUANTIZATIONS {
                 let _ = self
                     .index_bytes
                     .remove_label_values(&[dataset, column, quantization]);
@@ -191,6 +207,9 @@ mod tests {
         own.index_bytes
             .with_label_values(&["d", "vector", "rabitq"])
             .set(1);
+        // Of one index one series.
+        own.set_index_bytes(["d", "vector", "none"], 1);
+        assert!(!own.render().contains("rabitq"));
         own.index_queue_depth.with_label_values(&["d"]).set(1);
         own.dataset_rows.with_label_values(&["d"]).set(1);
         own.tombstones.with_label_values(&["d"]).set(1);

@@ -15,6 +15,7 @@ mod many;
 mod memory;
 mod model;
 mod mortal;
+mod moving;
 mod plain;
 mod power;
 mod property;

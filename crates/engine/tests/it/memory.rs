@@ -81,7 +81,7 @@ fn rows_on_their_way_into_files_make_room() {
         memory_limit: LIMIT,
         seal_bytes: u64::MAX,
         graphs: GraphOptions {
-            kind: IndexKind::SpFresh,
+            kind: IndexKind::SpFresh.into(),
             ..options().graphs
         },
         ..options()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use longbow_disk::{Disk, MemoryDisk};
-use longbow_engine::{Engine, IndexKind, Quantization, SyncMode};
+use longbow_engine::{Engine, IndexKind, IndexPolicy, Quantization, SyncMode};
 
 use crate::drive::World;
 use crate::lives::{background, live, options, reopened};
@@ -35,7 +35,10 @@ fn check(seed: u64, sync: SyncMode) {
         let mut options = options(sync);
         let kinds = [Quantization::None, Quantization::Rabitq];
         options.graphs.quantization = Some(*random.pick(&kinds));
-        options.graphs.kind = *random.pick(&[IndexKind::Hnsw, IndexKind::SpFresh]);
+        let [flat, hnsw, spfresh] = IndexKind::ALL.map(IndexPolicy::Fixed);
+        options.graphs.kind = *random.pick(&[flat, hnsw, spfresh, IndexPolicy::Auto]);
+        options.graphs.choice.least_rows = random.below(40);
+        options.graphs.choice.room = Some(random.below(20_000));
         let left = live(Arc::new(mortal), &options, world, &mut random, 25, false);
         let (acknowledged, durable) = (left.world.acknowledged, left.world.durable);
         let safe = match random.below(3) {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use longbow_engine::{
-    Engine, GraphOptions, HnswParams, IndexKind, Options, Quantization, SyncMode,
+    Engine, GraphOptions, HnswParams, IndexKind, IndexPolicy, Options, Quantization, SyncMode,
 };
 use proptest::prelude::*;
 
@@ -46,8 +46,11 @@ fn live(shape: Shape, steps: &[Step]) -> [usize; 2] {
     let mut options = small(folder.path());
     let kinds = [Quantization::None, Quantization::Rabitq];
     options.graphs.quantization = Some(kinds[steps.len() % 2]);
-    let indexes = [IndexKind::Hnsw, IndexKind::SpFresh];
-    options.graphs.kind = indexes[steps.len() / 2 % 2];
+    let [flat, hnsw, spfresh] = IndexKind::ALL.map(IndexPolicy::Fixed);
+    let indexes = [flat, hnsw, spfresh, IndexPolicy::Auto];
+    options.graphs.kind = indexes[steps.len() / 2 % 4];
+    options.graphs.choice.least_rows = 30;
+    options.graphs.choice.room = Some(10_000);
     let mut world = World::new(shape);
     let mut engine = Engine::open_folder(options.clone()).expect("an empty folder opens");
     assert_eq!(panics(), 0);

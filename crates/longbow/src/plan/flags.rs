@@ -75,7 +75,7 @@ pub fn command() -> clap::Command {
             Arg::new("vector-index")
                 .long("vector-index")
                 .value_name("VALUE")
-                .help("The kind of index: hnsw or spfresh [default: as configured]"),
+                .help("The kind of index: flat, hnsw, spfresh or auto [default: as configured]"),
             Arg::new("quantization")
                 .long("quantization")
                 .value_name("VALUE")

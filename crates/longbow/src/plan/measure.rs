@@ -21,8 +21,12 @@ pub fn index_seconds(plan: &Plan, load: &Load, options: &Options) -> Result<f64,
     let mut seconds = 0.0;
     for column in &plan.columns {
         let (graphs, space) = (&options.graphs, column.space);
-        if column.kind == IndexKind::SpFresh {
-            return Err("how long postings take is not measured; leave --measure out".into());
+        match column.kind {
+            IndexKind::Flat => continue,
+            IndexKind::Hnsw => {}
+            IndexKind::SpFresh => {
+                return Err("how long postings take is not measured; leave --measure out".into());
+            }
         }
         let graph: Box<dyn VectorIndex> = match column.quantization {
             Quantization::None => Box::new(Hnsw::new(space, graphs.hnsw).map_err(said)?),

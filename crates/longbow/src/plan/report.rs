@@ -27,6 +27,8 @@ pub struct Report {
 pub struct Index {
     /// Its kind.
     pub kind: &'static str,
+    /// Whether the number of rows and the memory limit decided that.
+    pub auto: bool,
     pub quantization: &'static str,
     pub reason: &'static str,
     pub bytes_per_row: PerRow,
@@ -87,6 +89,7 @@ impl Report {
             metric: asked.metric.clone(),
             index: Index {
                 kind: column.kind.name(),
+                auto: column.auto,
                 quantization: column.quantization.name(),
                 reason: column.reason,
                 bytes_per_row: PerRow {

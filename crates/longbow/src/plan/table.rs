@@ -10,7 +10,7 @@ pub fn text(report: &Report) -> String {
     let (index, memory, disk) = (&report.index, &report.memory, &report.disk);
     let row = &index.bytes_per_row;
     let name = match index.kind {
-        "spfresh" => index.kind,
+        "flat" | "spfresh" => index.kind,
         _ => index.quantization,
     };
     let count = |name: &str, count: usize| line(name, &format!("{count} B"));
@@ -23,7 +23,11 @@ pub fn text(report: &Report) -> String {
             "{} rows of {} x {}, {}, {} bytes each as stored",
             report.rows, report.dim, report.element, report.metric, report.row_bytes
         ),
-        format!("index: {name} ({})", index.reason),
+        format!(
+            "index: {}{name} ({})",
+            if index.auto { "auto, now " } else { "" },
+            index.reason
+        ),
         String::new(),
         "a row in the index".to_owned(),
         count(

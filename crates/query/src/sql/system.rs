@@ -7,7 +7,7 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::error::ArrowError;
 use datafusion::catalog::{MemTable, TableProvider};
-use longbow_engine::{Engine, metric_name, namespace_of};
+use longbow_engine::{ColumnIndex, Engine, IndexKind, metric_name, namespace_of};
 
 use super::limits::Setting;
 use super::running::Running;
@@ -112,11 +112,11 @@ fn indexes(engine: &Engine) -> Told {
     let all: Vec<_> = all
         .iter()
         .flat_map(|dataset| {
-            let end = dataset.view().next_row;
             let indexes = dataset.indexes();
-            let named = indexes
-                .iter()
-                .map(|index| (dataset.name.clone(), Arc::clone(index), end));
+            let named = indexes.iter().map(|index| {
+                let waiting = dataset.waiting(index);
+                (dataset.name.clone(), Arc::clone(index), waiting)
+            });
             named.collect::<Vec<_>>()
         })
         .collect();
@@ -126,6 +126,9 @@ fn indexes(engine: &Engine) -> Told {
         .iter()
         .map(|(_, index, _)| index.is_calibrated())
         .collect();
+    let auto: Vec<bool> = all.iter().map(|(_, index, _)| index.is_auto()).collect();
+    let moving = |index: &ColumnIndex| index.moving_to().map(IndexKind::name);
+    let moving_to: Vec<_> = all.iter().map(|(_, index, _)| moving(index)).collect();
     RecordBatch::try_from_iter_with_nullable([
         (
             "dataset",
@@ -137,6 +140,13 @@ fn indexes(engine: &Engine) -> Told {
             texts(all.iter().map(|(_, index, _)| &index.column)),
             false,
         ),
+        (
+            "index",
+            texts(graphs.iter().map(|graph| graph.kind().name())),
+            false,
+        ),
+        ("auto", Arc::new(BooleanArray::from(auto)), false),
+        ("moving_to", Arc::new(StringArray::from(moving_to)), true),
         (
             "quantization",
             texts(graphs.iter().map(|graph| graph.quantization().name())),
@@ -154,7 +164,7 @@ fn indexes(engine: &Engine) -> Told {
         ),
         (
             "waiting",
-            counts(all.iter().map(|(_, index, end)| index.waiting(*end))),
+            counts(all.iter().map(|(_, _, waiting)| *waiting)),
             false,
         ),
         (
