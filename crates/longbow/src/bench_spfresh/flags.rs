@@ -20,6 +20,7 @@ const ROWS_A_CENTRE: usize = 100;
 /// The memory limit of a large set, as a share of its vectors, and at least.
 const MEMORY_SHARE: u64 = 10;
 const LEAST_MEMORY: u64 = 64 << 20;
+const MOST_MEMORY: u64 = 64 << 40;
 
 /// What answers searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,7 +171,7 @@ pub fn command() -> clap::Command {
                 .value_parser(value_parser!(f32))
                 .requires("mixture"),
         )
-        .arg(size("memory-limit", "The engine's memory limit [default: a tenth of the vectors, at least 64 MiB]", 1 << 20, 1 << 60).requires("large"))
+        .arg(size("memory-limit", "The engine's memory limit [default: a tenth of the vectors, at least 64 MiB]", LEAST_MEMORY, MOST_MEMORY).requires("large"))
         .group(ArgGroup::new("mixture").args(["stream", "large"]))
         .arg(path("dir", "DIR", "Where to measure, in a folder of its own that is removed afterwards [default: the system's folder for temporary files]"))
         .arg(path("json", "FILE", "Writes the report as JSON; - for standard output, instead of the table"))
@@ -371,7 +372,7 @@ mod tests {
             (3, 0.5, 4)
         );
         assert_eq!(runbook, Some("runs".into()));
-        let settings = read("--large --memory-limit 5MiB --sweep 7").expect("valid");
+        let settings = read("--large --memory-limit 65MiB --sweep 7").expect("valid");
         let What::Large {
             memory_limit,
             sweep,
@@ -380,7 +381,7 @@ mod tests {
         else {
             panic!("another mode");
         };
-        assert_eq!((memory_limit, sweep), (5 << 20, vec![7]));
+        assert_eq!((memory_limit, sweep), (65 << 20, vec![7]));
     }
 
     #[test]
