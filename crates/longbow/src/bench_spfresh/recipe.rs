@@ -73,11 +73,10 @@ impl Recipe {
 
     /// The vector of each id once all updates are in: of several updates of an id the last counts.
     pub fn outcome(&self) -> HashMap<i64, &[f32]> {
-        let of = |rows: &'_ Rows, at: usize| rows.ids[at];
-        let base = (0..self.base.len()).map(|at| (of(&self.base, at), self.base.vector(at)));
-        let updates =
-            (0..self.updates.len()).map(|at| (of(&self.updates, at), self.updates.vector(at)));
-        base.chain(updates).collect()
+        fn each(rows: &Rows) -> impl Iterator<Item = (i64, &[f32])> {
+            (0..rows.len()).map(|at| (rows.ids[at], rows.vector(at)))
+        }
+        each(&self.base).chain(each(&self.updates)).collect()
     }
 }
 

@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn fewer_rows_than_neighbours_are_refused() {
-        let told = Truth::by_scan(&[vec![0.0]], 3, 2, |_, out| out.push(0.0));
+        let queries = [vec![0.0]];
+        let told = Truth::by_scan(&queries, 3, 2, |_, out| out.push(0.0));
         assert!(told.expect_err("few").to_string().contains("--k"));
     }
 
