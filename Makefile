@@ -87,8 +87,9 @@ bench-databases: build $(VENV)/ready ## Longbow beside Qdrant, zvec, LanceDB, Ch
 bench-filtered: build $(VENV)/ready ## Recall and rate of Longbow's filtered searches, where what passes is near or far
 	$(PY) bench/filtered/filtered_recall.py $(ARGS)
 
-bench-spfresh: build $(VENV)/ready ## Updates and searches of a small set, beside LanceDB
+bench-spfresh: build $(VENV)/ready ## Updates and searches of a small set, beside LanceDB and alone
 	$(PY) bench/spfresh/run.py
+	$(LONGBOW_BIN) bench spfresh
 
 torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES property tests each, QUERIES beside writes, FUZZ_SECONDS of fuzz, ROUNDS of kill -9
 	TORTURE=$(TIMES) $(CARGO) test $(LOCKED) -p longbow-engine --test it

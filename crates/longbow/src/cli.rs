@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use longbow_types::{ConfigError, Inputs, Kind, OPTIONS, Spec};
 
-use crate::{bench_ann, bench_log, capacity, offline, plan, sql_cmd};
+use crate::{bench_ann, bench_log, bench_spfresh, capacity, offline, plan, sql_cmd};
 
 /// What was asked for.
 pub enum Command {
@@ -30,6 +30,11 @@ pub enum Command {
     BenchAnn {
         /// What is asked for, or what is wrong with it.
         settings: Result<Box<bench_ann::Settings>, String>,
+    },
+    /// Measure updates and searches of the engine.
+    BenchSpfresh {
+        /// What is asked for, or what is wrong with it.
+        settings: Result<Box<bench_spfresh::Settings>, String>,
     },
     /// Say what a load takes.
     Capacity {
@@ -89,6 +94,9 @@ fn bench(matches: &ArgMatches) -> Command {
         Some(("ann", matches)) => Command::BenchAnn {
             settings: bench_ann::settings(matches).map(Box::new),
         },
+        Some(("spfresh", matches)) => Command::BenchSpfresh {
+            settings: bench_spfresh::settings(matches).map(Box::new),
+        },
         Some((_, matches)) => Command::BenchLog {
             settings: bench_log::settings(matches).map(Box::new),
         },
@@ -125,7 +133,8 @@ fn command() -> clap::Command {
                 .subcommand_required(true)
                 .arg_required_else_help(true)
                 .subcommand(bench_ann::command())
-                .subcommand(bench_log::command()),
+                .subcommand(bench_log::command())
+                .subcommand(bench_spfresh::command()),
         )
         .subcommand(capacity::command())
         .subcommand(plan::command())

@@ -1,4 +1,4 @@
-//! The `longbow` program: `serve`, `config`, `verify`, `repair`, `log tail`, `bench log`, `bench ann`, `plan`, `sql`, `capacity`, `version`.
+//! The `longbow` program: `serve`, `config`, `verify`, `repair`, `log tail`, `bench log`, `bench ann`, `bench spfresh`, `plan`, `sql`, `capacity`, `version`.
 //!
 //! It reads the command line, sets up the log, and hands over to the server's crate. What it is not: a place for logic
 //! of the database.
@@ -13,19 +13,25 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod args;
 mod banner;
 mod bench_ann;
 mod bench_log;
+mod bench_spfresh;
 mod capacity;
 mod cli;
 mod config_cmd;
 mod cpu_time;
+mod dice;
+mod histogram;
 mod logging;
 mod machine;
 mod median;
 mod offline;
 mod out;
 mod plan;
+mod rounded;
+mod scratch;
 mod serve;
 mod sql_cmd;
 
@@ -41,6 +47,9 @@ fn main() -> ExitCode {
         cli::Command::Config { inputs } => config_cmd::list(inputs),
         cli::Command::BenchLog { settings } => bench_log::run(settings.map(|settings| *settings)),
         cli::Command::BenchAnn { settings } => bench_ann::run(settings.map(|settings| *settings)),
+        cli::Command::BenchSpfresh { settings } => {
+            bench_spfresh::run(settings.map(|settings| *settings))
+        }
         cli::Command::Capacity { asked } => capacity::run(asked),
         cli::Command::Plan { asked } => plan::run(asked.map(|asked| *asked)),
         cli::Command::Sql { asked } => sql_cmd::run(&asked),

@@ -51,10 +51,30 @@ impl Host {
 
 /// Bytes of memory that this process holds in RAM now, from `/proc/self/status`; `None` where there is no such file.
 pub fn resident_bytes() -> Option<u64> {
-    let text = read_text(Path::new("/proc/self/status")).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    resident("VmRSS:")
+}
+
+/// Of [`resident_bytes`], those that are of no file: the system cannot drop them when memory is short.
+pub fn anonymous_bytes() -> Option<u64> {
+    resident("RssAnon:")
+}
+
+fn resident(key: &str) -> Option<u64> {
+    let kib = number_in(Path::new("/proc/self/status"), key)?;
     kib.checked_mul(1024)
+}
+
+/// Bytes that the disk was asked for on behalf of this process since its start, from `/proc/self/io`: what was found in
+/// memory does not count. `None` where the system does not tell.
+pub fn disk_read_bytes() -> Option<u64> {
+    number_in(Path::new("/proc/self/io"), "read_bytes:")
+}
+
+/// The number behind a key at the beginning of a line.
+fn number_in(file: &Path, key: &str) -> Option<u64> {
+    let text = read_text(file).ok()?;
+    let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
+    rest.split_whitespace().next()?.parse().ok()
 }
 
 /// Reads a small text file whole; one larger than 1 MiB is refused rather than cut.
@@ -127,6 +147,8 @@ mod tests {
         assert!(host.cores >= 1 && !host.name.is_empty(), "{host:?}");
         let resident = resident_bytes().expect("Linux has /proc/self/status");
         assert!(resident > 64 << 10 && resident < host.memory, "{resident}");
+        let anonymous = anonymous_bytes().expect("it tells them apart");
+        assert!(anonymous > 0 && anonymous < resident, "{anonymous}");
     }
 
     #[test]

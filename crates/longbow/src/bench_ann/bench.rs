@@ -9,11 +9,12 @@ use super::error::Error;
 use super::flags::Settings;
 use super::index::{self, Index};
 use super::pass::{self, How};
-use super::report::{Figures, Point, Report, rounded};
+use super::report::{Figures, Point, Report};
 use super::truth::Truth;
 use super::vectors::Vectors;
 use crate::cpu_time;
 use crate::machine::Machine;
+use crate::rounded::rounded;
 
 /// All that passes need, made once.
 pub struct Bench {

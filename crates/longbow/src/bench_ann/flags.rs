@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use longbow_index::{HnswParams, Metric};
 
 use super::index::Choice;
+use crate::args::{int, one};
 
 /// Breadths at which an index is measured unless others are named.
 const SWEEP: &str = "10,16,24,32,48,64,96,128,192,256";
@@ -92,18 +93,6 @@ pub fn command() -> clap::Command {
                 .conflicts_with_all(["sweep", "repeat", "json"])
                 .help("Builds, then makes one pass for each line {\"effort\":16,\"batched\":false} of standard input"),
         )
-}
-
-fn one(name: &'static str, value: &'static str, help: &str) -> Arg {
-    Arg::new(name)
-        .long(name)
-        .value_name(value)
-        .help(help.to_owned())
-}
-
-fn int(name: &'static str, help: String, min: i64, max: i64) -> Arg {
-    let number = value_parser!(i64).range(min..=max);
-    one(name, "N", &help).value_parser(number)
 }
 
 /// What the matches of `ann` ask for, or what is wrong with it.

@@ -21,12 +21,11 @@ mod vectors;
 
 use std::process::ExitCode;
 
-use longbow_disk::{Disk, RealDisk};
-
-use crate::out::{BAD_CONFIGURATION, complain, print};
+use crate::out::{BAD_CONFIGURATION, complain, publish};
 use bench::Bench;
 use error::Error;
 pub use flags::{Settings, command, settings};
+use report::Report;
 
 /// Measures what was asked for and tells it.
 pub fn run(settings: Result<Settings, String>) -> ExitCode {
@@ -35,13 +34,14 @@ pub fn run(settings: Result<Settings, String>) -> ExitCode {
         Err(message) => return complain(&message, BAD_CONFIGURATION),
     };
     match measure(&settings) {
-        Ok(told) => told.map_or(ExitCode::SUCCESS, |text| print(&text)),
+        Ok(Some(report)) => publish(&report, settings.json.as_deref(), || table::text(&report)),
+        Ok(None) => ExitCode::SUCCESS,
         Err(error) => complain(&error.to_string(), 1),
     }
 }
 
-/// What is to be printed in the end.
-fn measure(settings: &Settings) -> Result<Option<String>, Error> {
+/// The report; nothing after passes on request.
+fn measure(settings: &Settings) -> Result<Option<Report>, Error> {
     let (bench, mut report) = Bench::prepare(settings)?;
     if settings.serve {
         let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
@@ -49,11 +49,5 @@ fn measure(settings: &Settings) -> Result<Option<String>, Error> {
         return Ok(None);
     }
     report.points = bench.sweep(&settings.sweep, settings.repeat)?;
-    let json = serde_json::to_string_pretty(&report)?;
-    match &settings.json {
-        Some(path) if path.as_os_str() == "-" => return Ok(Some(json)),
-        Some(path) => RealDisk.write_atomic(path, json.as_bytes())?,
-        None => {}
-    }
-    Ok(Some(table::text(&report)))
+    Ok(Some(report))
 }

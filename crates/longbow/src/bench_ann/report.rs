@@ -6,6 +6,7 @@ use serde::Serialize;
 use super::pass::Pass;
 use crate::machine::Machine;
 use crate::median::median;
+use crate::rounded::rounded;
 
 /// A whole report.
 #[derive(Debug, Clone, Serialize)]
@@ -121,12 +122,6 @@ impl Point {
             pops: per_query(|pass| pass.stats.nodes_popped as f64 / pass.queries),
         })
     }
-}
-
-/// A figure with this many decimal places, which is all that a reader wants.
-pub fn rounded(value: f64, places: i32) -> f64 {
-    let scale = 10f64.powi(places);
-    (value * scale).round() / scale
 }
 
 #[cfg(test)]

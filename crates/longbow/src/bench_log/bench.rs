@@ -19,6 +19,7 @@ use super::raw::{RawFile, RawRow};
 use super::recovery::{RecoveryRow, measure_recovery};
 use super::report::{Round, Row};
 use super::stages::{StageRow, measure_stages};
+use crate::scratch::Scratch;
 
 /// How often segments that are durable are purged, as checkpoints do it in a server.
 const PURGE_EVERY: Duration = Duration::from_millis(20);
@@ -47,7 +48,7 @@ pub struct Bench {
     raw: Option<RawFile>,
     payloads: Option<Payloads>,
     // Last, so that it goes when nothing in it is open any more.
-    folder: Folder,
+    folder: Scratch,
 }
 
 impl Bench {
@@ -69,7 +70,7 @@ impl Bench {
             running: None,
             raw: None,
             payloads: None,
-            folder: Folder::create(dir)?,
+            folder: Scratch::create(dir)?,
         })
     }
 
@@ -213,27 +214,6 @@ fn payloads(slot: &mut Option<Payloads>, entry_bytes: u64) -> &Payloads {
         _ => Payloads::new(entry_bytes),
     };
     slot.insert(payloads)
-}
-
-/// A folder that is removed with everything in it.
-struct Folder {
-    path: PathBuf,
-}
-
-impl Folder {
-    fn create(dir: &Path) -> Result<Folder, Error> {
-        let path = dir.join(format!("longbow-bench-{}", std::process::id()));
-        RealDisk.create_dir_all(&path)?;
-        Ok(Folder { path })
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        if let Err(error) = RealDisk.remove_dir_all(&self.path) {
-            eprintln!("longbow: {error}; remove the folder by hand");
-        }
-    }
 }
 
 /// An open log and whoever purges behind it.

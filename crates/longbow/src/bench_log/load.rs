@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::case::{Amount, Case, Mode, Syncing};
 use super::error::Error;
 use super::meter::{Meter, Span};
-use super::stats::Histogram;
+use crate::histogram::Histogram;
 
 /// Payloads take so many bytes together: more than a processor keeps near, so that checksums are not flattered.
 const POOL_BYTES: u64 = 16 << 20;

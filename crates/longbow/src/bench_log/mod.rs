@@ -19,11 +19,9 @@ mod raw;
 mod recovery;
 mod report;
 mod stages;
-mod stats;
 mod svg;
 mod table;
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -31,7 +29,7 @@ use longbow_disk::{Disk, RealDisk};
 use longbow_log::SyncMode;
 
 use crate::machine::Machine;
-use crate::out::{BAD_CONFIGURATION, complain, print};
+use crate::out::{BAD_CONFIGURATION, complain, publish};
 use bench::Bench;
 use case::{Amount, Keeping, Syncing};
 use error::Error;
@@ -50,7 +48,7 @@ pub fn run(settings: Result<Settings, String>) -> ExitCode {
         Err(message) => return complain(&message, BAD_CONFIGURATION),
     };
     match measure(&settings) {
-        Ok(report) => publish(&settings, &report),
+        Ok(report) => tell(&settings, &report),
         Err(error) => complain(&error.to_string(), 1),
     }
 }
@@ -138,31 +136,14 @@ fn stages_of(settings: &Settings) -> Option<(Keeping, u64)> {
 }
 
 /// Writes and prints a report where it was asked for.
-fn publish(settings: &Settings, report: &Report) -> ExitCode {
-    let json = match serde_json::to_string_pretty(report) {
-        Ok(json) => json,
-        Err(error) => return complain(&format!("cannot write the report: {error}"), 1),
-    };
+fn tell(settings: &Settings, report: &Report) -> ExitCode {
     if let Some(path) = &settings.svg {
         let Some(picture) = svg::draw(report) else {
             return complain("no row was measured that a curve could be drawn from", 1);
         };
-        if let Err(error) = write(path, &picture) {
+        if let Err(error) = RealDisk.write_atomic(path, picture.as_bytes()) {
             return complain(&error.to_string(), 1);
         }
     }
-    match &settings.json {
-        Some(path) if path.as_os_str() == "-" => return print(&json),
-        Some(path) => {
-            if let Err(error) = write(path, &json) {
-                return complain(&error.to_string(), 1);
-            }
-        }
-        None => {}
-    }
-    print(&table::tables(report))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    Ok(RealDisk.write_atomic(path, text.as_bytes())?)
+    publish(report, settings.json.as_deref(), || table::tables(report))
 }

@@ -12,7 +12,7 @@ use super::case::Syncing;
 use super::error::Error;
 use super::load::noise;
 use super::report::rounded;
-use super::stats::Histogram;
+use crate::histogram::Histogram;
 
 /// What is written at once while the file is filled with zeros, and the length of the parts of a write.
 const PIECE: usize = 1 << 20;

@@ -7,7 +7,7 @@ use super::meter::Span;
 use super::raw::RawRow;
 use super::recovery::RecoveryRow;
 use super::stages::StageRow;
-use super::stats::Histogram;
+use crate::histogram::Histogram;
 use crate::machine::Machine;
 use crate::median::median;
 

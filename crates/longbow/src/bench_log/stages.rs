@@ -10,7 +10,7 @@ use super::error::Error;
 use super::lens::{Calls, last_calls};
 use super::load::Payloads;
 use super::report::rounded;
-use super::stats::Histogram;
+use crate::histogram::Histogram;
 
 /// The stages in their order.
 const STAGES: [(&str, &str); 6] = [

@@ -10,6 +10,8 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use longbow_engine::{IdKind, Load, METRIC_KEY, Options};
 use longbow_types::{Inputs, Kind, Value, resolve};
 
+use crate::args::size;
+
 /// Types of vector elements, as Arrow names them.
 const TYPES: [(&str, DataType); 11] = [
     ("float32", DataType::Float32),
@@ -70,7 +72,7 @@ pub fn command() -> clap::Command {
             )
             .value_parser(PossibleValuesParser::new(["counted", "integers", "text"])),
             number("id-bytes", 0, 65_536, "Bytes of an id that is text").default_value("16"),
-            size("bytes-of-other-columns", "Bytes of a row besides its id and its vector")
+            size("bytes-of-other-columns", "Bytes of a row besides its id and its vector", 0, 1 << 30)
                 .default_value("0"),
             Arg::new("vector-index")
                 .long("vector-index")
@@ -117,19 +119,6 @@ fn number(name: &'static str, min: u64, max: u64, help: &'static str) -> Arg {
     Arg::new(name)
         .long(name)
         .value_name("N")
-        .value_parser(parse)
-        .help(help)
-}
-
-fn size(name: &'static str, help: &'static str) -> Arg {
-    let kind = || Kind::Bytes(0, 1 << 30);
-    let parse = move |text: &str| match kind().parse(text) {
-        Some(Value::Bytes(n)) => Ok(n),
-        _ => Err(format!("allowed: {}", kind().allowed())),
-    };
-    Arg::new(name)
-        .long(name)
-        .value_name("BYTES")
         .value_parser(parse)
         .help(help)
 }

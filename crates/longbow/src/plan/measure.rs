@@ -8,6 +8,8 @@ use longbow_engine::{IndexKind, Load, Options, Plan, Quantization};
 use longbow_index::{Hnsw, QuantizedGraph, Space, VectorIndex};
 use longbow_kernels::Scalar;
 
+use crate::dice::number;
+
 /// Rows of the small graph, unless time is up before.
 const ROWS: u64 = 20_000;
 const TIME: Duration = Duration::from_secs(8);
@@ -73,14 +75,6 @@ fn build(graph: &dyn VectorIndex, most: u64, threads: usize) -> Result<(u64, Dur
         done.sum::<Result<u64, String>>()
     })?;
     Ok((done, started.elapsed()))
-}
-
-/// A number from -1 to 1, by splitmix64.
-fn number(seed: u64) -> f32 {
-    let mut z = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((z ^ (z >> 31)) >> 40) as f32 / (1 << 23) as f32 - 1.0
 }
 
 /// A vector near one of many centres, in the bytes of its type.

@@ -12,10 +12,9 @@ mod table;
 
 use std::process::ExitCode;
 
-use longbow_disk::{Disk, RealDisk};
 use longbow_engine::Plan;
 
-use crate::out::{BAD_CONFIGURATION, complain, print};
+use crate::out::{BAD_CONFIGURATION, complain, publish};
 use report::Report;
 
 pub use flags::{Asked, asked, command};
@@ -30,20 +29,7 @@ pub fn run(asked: Result<Asked, String>) -> ExitCode {
         Ok(report) => report,
         Err(message) => return complain(&message, BAD_CONFIGURATION),
     };
-    let json = match serde_json::to_string_pretty(&report) {
-        Ok(json) => json,
-        Err(error) => return complain(&format!("cannot write the plan: {error}"), 1),
-    };
-    match &asked.json {
-        Some(path) if path.as_os_str() == "-" => return print(&json),
-        Some(path) => {
-            if let Err(error) = RealDisk.write_atomic(path, json.as_bytes()) {
-                return complain(&error.to_string(), 1);
-            }
-        }
-        None => {}
-    }
-    print(&table::text(&report))
+    publish(&report, asked.json.as_deref(), || table::text(&report))
 }
 
 fn report(asked: &Asked) -> Result<Report, String> {

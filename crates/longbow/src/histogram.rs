@@ -1,4 +1,4 @@
-//! Percentiles.
+//! How often each latency was seen, and its percentiles.
 
 use std::time::Duration;
 
