@@ -375,7 +375,7 @@ impl Graph {
     /// Whether searches had pages of files read lately.
     pub(crate) fn is_cold(&self) -> bool {
         match self {
-            Graph::Hnsw(_) | Graph::Quantized(_) => false,
+            Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => false,
             Graph::SpFresh { index, .. } => index.is_cold(),
         }
     }
