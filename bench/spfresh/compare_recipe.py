@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from recipe import Recipe
+from told import tell
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "databases")]
@@ -115,9 +116,4 @@ def main() -> None:
                 print(f"  round {turn + 1}: {name}", file=sys.stderr, flush=True)
     rows = [medians(rounds, name) for name in given.only]
     report = {"machine": machine.describe(given.dir or Path(tempfile.gettempdir())), "rows": rows, "rounds": rounds}
-    if given.json != "-":
-        print(table(rows))
-    if given.json == "-":
-        print(json.dumps(report, indent=2))
-    elif given.json:
-        Path(given.json).write_text(json.dumps(report, indent=2))
+    tell(report, table(rows), given.json)

@@ -51,6 +51,12 @@ class Longbow:
     def search(self, query: np.ndarray, effort: Any) -> np.ndarray:
         return self.database.search_numpy("rows", query, K, ef=effort)[0]
 
+    def sizes(self, folder: Path, rows: int) -> Told:
+        """Of the index: memory, and its file."""
+        indexes = self.database.sql("SELECT bytes FROM longbow.indexes")["bytes"].to_pylist()
+        blocks = sum(file.stat().st_size for file in folder.rglob("blocks-*"))
+        return {"index_bytes_a_row": sum(indexes) / rows, "block_bytes_a_row": blocks / rows}
+
     def close(self) -> None:
         self.database.close()
 
@@ -106,6 +112,9 @@ class LanceDb:
             asked = asked.refine_factor(refine)
         return asked.select(["id", "_distance"]).to_arrow()["id"].to_numpy()
 
+    def sizes(self, folder: Path, rows: int) -> Told:
+        return {}
+
     def close(self) -> None:
         pass
 
@@ -126,7 +135,7 @@ def build(name: str, mixture: Mixture, folder: Path, limit: int) -> Told:
     began = time.perf_counter()
     database.index()
     indexed = time.perf_counter() - began
-    memory = resident_mb()
+    memory, sizes = resident_mb(), database.sizes(folder, mixture.rows)
     database.close()
     files = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return {
@@ -134,6 +143,7 @@ def build(name: str, mixture: Mixture, folder: Path, limit: int) -> Told:
         "until_indexed_s": indexed,
         "files_mb": files / 2**20,
         "build": memory,
+        **sizes,
     }
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from confined import drop_caches, release
 from mixture import Mixture, truth
+from told import tell
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "databases")]
@@ -134,12 +135,7 @@ def main() -> None:
         "limit_mb": vectors * given.share,
         "rows": rows,
     }
-    if given.json != "-":
-        print(table(rows))
-    if given.json == "-":
-        print(json.dumps(report, indent=2))
-    elif given.json:
-        Path(given.json).write_text(json.dumps(report, indent=2))
+    tell(report, table(rows), given.json)
 
 
 if __name__ == "__main__":

@@ -27,14 +27,7 @@ impl Origin {
         if space.metric == Metric::Dot {
             return Err(Error::Unquantized(space.metric));
         }
-        if space.dim == 0 || space.dim > MAX_DIM {
-            return Err(Error::Parameter {
-                name: "dim",
-                got: space.dim,
-                min: 1,
-                max: MAX_DIM,
-            });
-        }
+        space.check_dim(MAX_DIM)?;
         Ok(Origin {
             space,
             seed,

@@ -20,6 +20,20 @@ impl Space {
         self.dim * self.scalar.size()
     }
 
+    /// Refuses a dimension of zero, or of more than `max`.
+    pub(crate) fn check_dim(&self, max: usize) -> Result<()> {
+        let got = self.dim;
+        if (1..=max).contains(&got) {
+            return Ok(());
+        }
+        Err(Error::Parameter {
+            name: "dim",
+            got,
+            min: 1,
+            max,
+        })
+    }
+
     /// Refuses a row's vector of another length.
     pub(crate) fn check(&self, row: u64, vector: &[u8]) -> Result<()> {
         let (expected, got) = (self.row_bytes(), vector.len());

@@ -41,7 +41,7 @@ use scratch::Scratch;
 use vectors::Vectors;
 
 use crate::checkpoint::VectorSource;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::pool::Pool;
 use crate::space::{Query, Space};
 use crate::stats::SearchStats;
@@ -77,14 +77,7 @@ impl Hnsw {
     /// If a parameter is out of range.
     pub fn new(space: Space, params: HnswParams) -> Result<Self> {
         params.check()?;
-        if space.dim == 0 || space.dim > MAX_DIM {
-            return Err(Error::Parameter {
-                name: "dim",
-                got: space.dim,
-                min: 1,
-                max: MAX_DIM,
-            });
-        }
+        space.check_dim(MAX_DIM)?;
         Ok(Hnsw {
             space,
             params,
