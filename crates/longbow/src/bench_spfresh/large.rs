@@ -40,7 +40,7 @@ pub fn run(
         opening: opening(settings, shape, memory_limit),
     };
     let store = Store::open(&large.folder, &large.opening)?;
-    let (insert, refused) = large.write(&store)?;
+    let insert = large.write(&store)?;
     let began = Instant::now();
     store.settle()?;
     let until_indexed = began.elapsed();
@@ -59,7 +59,6 @@ pub fn run(
         head,
         vector_bytes: (shape.base * shape.dim * size_of::<f32>()) as u64,
         insert_s: seconds(insert),
-        refused_s: seconds(refused),
         until_indexed_s: seconds(until_indexed),
         open_s: seconds(open),
         index,
@@ -94,9 +93,9 @@ impl Large<'_> {
         self.mixture.fill(row as u64, moment, out);
     }
 
-    /// Writes all rows; how long that took, and how long there was no memory for them.
-    fn write(&self, store: &Store) -> Result<(Duration, Duration), Error> {
-        let (mut took, mut refused) = (Duration::ZERO, Duration::ZERO);
+    /// Writes all rows; how long that took.
+    fn write(&self, store: &Store) -> Result<Duration, Error> {
+        let mut took = Duration::ZERO;
         let (mut ids, mut vectors) = (Vec::new(), Vec::new());
         for first in (0..self.shape.base).step_by(self.settings.update_batch) {
             ids.clear();
@@ -106,10 +105,10 @@ impl Large<'_> {
                 self.fill(row, &mut vectors);
             }
             let began = Instant::now();
-            refused += store.insert_patiently(&ids, &vectors)?;
+            store.insert(&ids, &vectors)?;
             took += began.elapsed();
         }
-        Ok((took, refused))
+        Ok(took)
     }
 
     /// Two passes of each effort, of which the second is timed.

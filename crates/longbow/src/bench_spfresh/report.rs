@@ -327,8 +327,6 @@ pub struct LargeReport {
     pub vector_bytes: u64,
     /// Seconds that writes took until they were acknowledged.
     pub insert_s: f64,
-    /// Of these, seconds in which there was no memory for more rows.
-    pub refused_s: f64,
     /// Seconds from then until all were indexed.
     pub until_indexed_s: f64,
     /// Seconds until a folder with its index was open again, and the index was read.

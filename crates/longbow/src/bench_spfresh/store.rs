@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -19,8 +19,6 @@ use super::error::Error;
 const DATASET: &str = "rows";
 /// How long the index may take to catch up.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// Pause before a batch for which there was no memory is tried again: rows are being written out meanwhile.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// How an engine is opened.
 #[derive(Debug, Clone)]
@@ -86,23 +84,6 @@ impl Store {
         let batch = self.batch(ids, vectors)?;
         let mut put = self.engine.put(DATASET, &self.schema)?;
         self.acknowledged(put.record_batch(&batch)?)
-    }
-
-    /// As [`Store::insert`], but waits until there is memory for the batch; how long that was.
-    pub fn insert_patiently(&self, ids: &[i64], vectors: &[f32]) -> Result<Duration, Error> {
-        let began = Instant::now();
-        let mut refused = Duration::ZERO;
-        loop {
-            match self.insert(ids, vectors) {
-                Err(Error::Engine(longbow_engine::Error::MemoryLimit { .. }))
-                    if began.elapsed() < PATIENCE / 60 =>
-                {
-                    std::thread::sleep(PAUSE);
-                    refused = began.elapsed();
-                }
-                ended => return ended.map(|()| refused),
-            }
-        }
     }
 
     /// Deletes rows and waits until that is acknowledged.

@@ -182,14 +182,13 @@ pub fn large(report: &LargeReport) -> String {
     }
     format!(
         "{}{} MiB of vectors, memory limit {} MiB, index {} MiB in memory and {} MiB in its file\n\
-         written in {:.1} s ({:.1} s without memory for more), indexed {:.1} s later, opened again in {:.2} s\n\n{}",
+         written in {:.1} s, indexed {:.1} s later, opened again in {:.2} s\n\n{}",
         head(&report.head),
         mebibytes(Some(report.vector_bytes)),
         mebibytes(report.head.settings.memory_limit_bytes),
         mebibytes(Some(report.index.index_bytes)),
         mebibytes(report.index.block_file_bytes),
         report.insert_s,
-        report.refused_s,
         report.until_indexed_s,
         report.open_s,
         lines.join("\n")
