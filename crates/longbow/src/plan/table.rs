@@ -13,6 +13,11 @@ pub fn text(report: &Report) -> String {
         "flat" | "spfresh" => index.kind,
         _ => index.quantization,
     };
+    let (vector, other) = match name {
+        "none" => ("vector", "head, levels above, rounding"),
+        "spfresh" => ("its share of a centroid", "its share of a posting"),
+        _ => ("code of the vector", "head, levels above, rounding"),
+    };
     let count = |name: &str, count: usize| line(name, &format!("{count} B"));
     let fits = match memory.fits {
         true => "fits".to_owned(),
@@ -30,22 +35,9 @@ pub fn text(report: &Report) -> String {
         ),
         String::new(),
         "a row in the index".to_owned(),
-        count(
-            match name {
-                "none" => "vector",
-                "spfresh" => "its share of a centroid",
-                _ => "code of the vector",
-            },
-            row.vector,
-        ),
+        count(vector, row.vector),
         count("edges", row.edges),
-        count(
-            match name {
-                "spfresh" => "its share of a posting",
-                _ => "head, levels above, rounding",
-            },
-            row.other,
-        ),
+        count(other, row.other),
         count("together", row.total),
         String::new(),
         "memory".to_owned(),
