@@ -95,13 +95,23 @@ impl Plan {
         let in_memory = |column: &ColumnPlan| load.rows.saturating_mul(column.row.total() as u64);
         let saved = |column: &ColumnPlan| load.rows.saturating_mul(column.row.saved as u64);
         let blocks = |column: &ColumnPlan| load.rows.saturating_mul(column.row.blocks as u64);
+        let index_bytes = columns.iter().map(in_memory).fold(0, u64::saturating_add);
+        let bookkeeping_bytes = IdMap::estimated_bytes(load.ids, load.rows);
+        let kept = index_bytes.saturating_add(bookkeeping_bytes);
+        let room = options.memory_limit.saturating_sub(kept);
+        let a_put = row_bytes
+            .saturating_mul(load.rows_a_put)
+            .saturating_add(BATCH_BYTES);
         Ok(Plan {
             row_bytes,
             memory: Memory {
-                // While writers are busy a tail is sealed at its second helping.
-                tail_bytes: stored.min(options.seal_bytes.saturating_mul(2)),
-                index_bytes: columns.iter().map(in_memory).fold(0, u64::saturating_add),
-                bookkeeping_bytes: IdMap::estimated_bytes(load.ids, load.rows),
+                // While writers are busy a tail is sealed at its second helping, and before where others need its room; what
+                // is being put needs some in any case.
+                tail_bytes: stored
+                    .min(options.seal_bytes.saturating_mul(2))
+                    .min(room.max(a_put)),
+                index_bytes,
+                bookkeeping_bytes,
             },
             checkpoint_buffer: columns.iter().map(saved).max().unwrap_or(0),
             segments: stored,

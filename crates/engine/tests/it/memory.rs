@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, SchemaRef};
 use longbow_disk::MemoryDisk;
-use longbow_engine::{Engine, Error, GraphOptions, IndexKind, Options};
+use longbow_engine::{Engine, Error, GraphOptions, Id, IndexKind, Options, SearchRequest};
 
-use crate::quantized::{check_recall, options, put as put_all, rows, schema, wait_for_the_index};
+use crate::quantized::{options, put as put_all, rows, schema, vector, wait_for_the_index};
 
 const LIMIT: u64 = 4 << 20;
 
@@ -91,7 +91,13 @@ fn rows_on_their_way_into_files_make_room() {
     put_all(&engine, &schema, 0..30_000, 0);
     assert!(engine.memory().total() <= LIMIT);
     wait_for_the_index(&engine);
-    check_recall(&engine, "graph");
+    assert_eq!(engine.dataset("d").expect("it exists").view().live, 30_000);
+    for id in [0, 9_999, 29_999] {
+        let request = SearchRequest::nearest(vector(id), 10);
+        let reply = engine.search("d", &request).expect("a search");
+        let ids = reply.ids().expect("ids");
+        assert_eq!((&ids[0], ids.len()), (&Id::Int(id as i64), 10));
+    }
     // What does not fit by itself is refused, and nothing is written for it.
     let before = engine.memory();
     put(&engine, &schema, 40_000..50_000).expect_err("too much");
