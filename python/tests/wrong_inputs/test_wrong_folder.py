@@ -172,10 +172,10 @@ def test_damage_is_refused_and_repaired_by_the_old_bytes(folder: Path, damage: D
 
 
 def newer_manifest(folder: Path) -> Path:
-    """Writes version 3 into the manifest, with a checksum that is right for it."""
+    """Writes version 4 into the manifest, with a checksum that is right for it."""
     file = manifest(folder)
     data = file.read_bytes()
-    version, length, payload = (3).to_bytes(4, "little"), data[16:24], data[24:]
+    version, length, payload = (4).to_bytes(4, "little"), data[16:24], data[24:]
     crc = crc32c(version + length + payload).to_bytes(4, "little")
     file.write_bytes(data[:8] + version + crc + length + payload)
     return file
@@ -191,7 +191,7 @@ def newer_log(folder: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize(("make", "known"), [(newer_manifest, 2), (newer_log, 2)])
+@pytest.mark.parametrize(("make", "known"), [(newer_manifest, 3), (newer_log, 2)])
 def test_a_newer_version_is_refused_and_not_called_damage(
     folder: Path, make: Callable[[Path], Path], known: int
 ) -> None:
