@@ -174,12 +174,12 @@ fn as_many_rows_fit_as_are_told_to() {
         .expect("a good schema");
     let mut rows = 0;
     loop {
-        match session.record_batch(&batch(rows, 1_000, 1_024)) {
+        match session.record_batch(&batch(rows, 250, 1_024)) {
             Ok(put) => drop(put.wait().expect("acknowledged")),
             Err(Error::MemoryLimit { .. }) => break,
             Err(other) => panic!("{other}"),
         }
-        rows += 1_000;
+        rows += 250;
     }
     within("rows", most, rows as f64, 0.05);
 }
