@@ -77,7 +77,10 @@ fn rows_are_taken_up_to_the_limit_and_never_beyond() {
 /// index is in a file.
 #[test]
 fn rows_on_their_way_into_files_make_room() {
+    // In memory the blocks of the index would count.
+    let folder = tempfile::tempdir().expect("a folder");
     let options = Options {
+        path: folder.path().into(),
         memory_limit: LIMIT,
         seal_bytes: u64::MAX,
         graphs: GraphOptions {
@@ -86,7 +89,7 @@ fn rows_on_their_way_into_files_make_room() {
         },
         ..options()
     };
-    let engine = Engine::open(Arc::new(MemoryDisk::new()), options).expect("a new folder");
+    let engine = Engine::open_folder(options).expect("a new folder");
     let schema = schema("euclidean", DataType::Float32, None);
     put_all(&engine, &schema, 0..30_000, 0);
     assert!(engine.memory().total() <= LIMIT);
