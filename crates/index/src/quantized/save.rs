@@ -55,8 +55,11 @@ impl QuantizedGraph {
         self.origin.put_centre(&mut sink)?;
         for (height, level) in self.levels.iter().enumerate() {
             let number = |node: u32| numbers[height].get(node as usize).copied();
-            sink.put(&taken(&numbers[height]).to_le_bytes())?;
-            let entry = level.entry().and_then(number).unwrap_or(NONE);
+            let count = taken(&numbers[height]);
+            sink.put(&count.to_le_bytes())?;
+            // While all nodes of a level leave, walks begin nowhere; but where there are nodes, a reader is told one.
+            let any = if count == 0 { NONE } else { 0 };
+            let entry = level.entry().and_then(number).unwrap_or(any);
             sink.put(&entry.to_le_bytes())?;
             for node in (0..level.blocks.claimed()).filter(|node| number(*node) != Some(NONE)) {
                 // SAFETY: as above.

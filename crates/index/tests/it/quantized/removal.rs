@@ -263,6 +263,30 @@ fn a_checkpoint_between_the_steps_of_a_removal_can_be_read() -> Result<()> {
     Ok(())
 }
 
+/// While all rows leave, walks begin nowhere; the nodes are still there to be saved.
+#[test]
+fn a_checkpoint_while_all_rows_leave_can_be_read() -> Result<()> {
+    let data = Data::clustered(floats(16, Metric::Euclidean), 301, 3, 5)?;
+    let graph = prepared(&data, QuantizedParams::default())?;
+    (0..300).try_for_each(|row| graph.insert(row, data.vector(row)))?;
+    graph.retire(&|_| true)?;
+    loop {
+        let mut bytes = Vec::new();
+        graph.save(&mut bytes)?;
+        let loaded = QuantizedGraph::load(data.space, graph.params(), &bytes)?;
+        let query = &data.queries[0];
+        let mut stats = SearchStats::default();
+        let found = loaded.search(query, 10, 64, &|_| false, &data, &mut stats);
+        assert!(found.is_empty());
+        loaded.insert(300, data.vector(300))?;
+        let found = loaded.search(query, 10, 64, &|row| row == 300, &data, &mut stats);
+        assert_eq!(found.len(), 1, "what comes later is reached");
+        if graph.remove(7) == Progress::Ended {
+            return Ok(());
+        }
+    }
+}
+
 #[test]
 fn rows_leave_while_others_come_and_searches_run() -> Result<()> {
     let data = Data::clustered(floats(32, Metric::Euclidean), 6_000, 30, 7)?;
