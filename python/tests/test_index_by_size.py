@@ -63,7 +63,8 @@ def test_a_column_gets_the_index_of_its_size_and_keeps_it(tmp_path: Path) -> Non
     server = Server(tmp_path / "data", "--vector-index", "auto")
     client = longbow.LongbowClient(server.uri, server.meta_uri)
     wait_for(client, "rows", "hnsw")
-    table = client.sql('SELECT "index", auto, moving_to FROM longbow.indexes WHERE dataset = \'rows\'')
+    told = 'SELECT "index", auto, moving_to FROM longbow.indexes'
+    table = client.sql(f"{told} WHERE dataset = 'rows'")
     assert table.to_pylist() == [{"index": "hnsw", "auto": True, "moving_to": None}]
     client.delete("rows", ids=range(8_000))
     wait_for(client, "rows", "flat")
