@@ -26,9 +26,8 @@ def index_of(client, name: str) -> dict:
 
 def wait_for(client, name: str, kind: str) -> None:
     deadline = time.monotonic() + 60
-    while index_of(client, name)["index"] != kind:
-        assert time.monotonic() < deadline, index_of(client, name)
-        time.sleep(0.05)
+    while (told := index_of(client, name))["index"] != kind:
+        assert time.monotonic() < deadline, told
     client.wait_until_indexed(name)
 
 

@@ -224,7 +224,7 @@ impl ColumnIndex {
     }
 
     /// Waits until another index is in its place, or the deadline.
-    pub(crate) fn wait_until_replaced(&self, deadline: Instant) {
+    pub fn wait_until_replaced(&self, deadline: Instant) {
         let mut progress = self.progress.lock();
         while !self.is_replaced() && !self.moved.wait_until(&mut progress, deadline).timed_out() {}
     }

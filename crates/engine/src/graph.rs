@@ -23,7 +23,7 @@ use crate::view::View;
 const SAMPLE: u64 = 1_000;
 /// Units of effort, which are candidates of a walk, for each posting that is read: at the same effort the recall of both
 /// kinds of index is much alike.
-const EFFORT_A_POSTING: usize = 4;
+pub const EFFORT_A_POSTING: usize = 4;
 /// What a row takes where there is no graph.
 const NOTHING: RowBytes = RowBytes {
     vector: 0,

@@ -144,7 +144,7 @@ pub use feed::{Feed, Start};
 pub use filter::{Filter, FilterError, Predicate};
 pub use folder::Folder;
 pub use fusion::Fusion;
-pub use graph::Graph;
+pub use graph::{EFFORT_A_POSTING, Graph};
 pub use graph_options::GraphOptions;
 pub use groups::Grouping;
 pub use id::Id;

@@ -26,3 +26,12 @@ pub fn size(name: &'static str, help: impl Into<String>, min: u64, max: u64) -> 
     };
     one(name, "BYTES", help).value_parser(parse)
 }
+
+/// What a command reads in a line, for tests.
+#[cfg(test)]
+pub fn read(command: clap::Command, line: &str) -> Result<clap::ArgMatches, String> {
+    command
+        .no_binary_name(true)
+        .try_get_matches_from(line.split_whitespace())
+        .map_err(|error| error.to_string())
+}

@@ -56,6 +56,14 @@ fn moving_to(engine: &Engine) -> Option<IndexKind> {
     engine.dataset("d").expect("it exists").indexes()[0].moving_to()
 }
 
+/// Waits until another index is in the place of the column's, or for so many milliseconds.
+fn await_change(engine: &Engine, most: u64) {
+    let Ok(dataset) = engine.dataset("d") else {
+        return;
+    };
+    dataset.indexes()[0].wait_until_replaced(Instant::now() + Duration::from_millis(most));
+}
+
 /// Waits until the column is in an index of this kind, and on its way to no other.
 fn wait_for(engine: &Engine, expected: IndexKind) {
     let began = Instant::now();
@@ -65,7 +73,7 @@ fn wait_for(engine: &Engine, expected: IndexKind) {
             began.elapsed() < Duration::from_secs(300),
             "{expected:?}, not {got:?}"
         );
-        std::thread::sleep(Duration::from_millis(5));
+        await_change(engine, 5);
     }
     wait_for_the_index(engine);
 }
@@ -243,7 +251,7 @@ fn live(engine: &Engine, random: &mut Random) -> Range<i64> {
             if random.once_in(2) {
                 engine.checkpoint()?;
             }
-            std::thread::sleep(Duration::from_millis(random.below(60)));
+            await_change(engine, random.below(60));
         }
         Ok(())
     };
@@ -291,7 +299,7 @@ fn whenever_the_process_dies_no_row_is_lost_and_no_file_is_missing() {
         };
         while !rest() {
             assert!(began.elapsed() < Duration::from_secs(60), "{seed}");
-            std::thread::sleep(Duration::from_millis(20));
+            await_change(&engine, 20);
         }
         assert_eq!(engine.rebuilt_graphs(), 0, "{seed}");
     }

@@ -143,10 +143,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<Settings, String> {
-        let matches = command()
-            .try_get_matches_from(["ann"].into_iter().chain(line.split_whitespace()))
-            .map_err(|error| error.to_string())?;
-        settings(&matches)
+        settings(&crate::args::read(command(), line)?)
     }
 
     #[test]

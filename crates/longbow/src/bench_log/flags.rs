@@ -379,11 +379,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<Settings, String> {
-        let matches = command()
-            .no_binary_name(true)
-            .try_get_matches_from(line.split_whitespace())
-            .map_err(|error| error.to_string())?;
-        settings(&matches)
+        settings(&crate::args::read(command(), line)?)
     }
 
     #[test]

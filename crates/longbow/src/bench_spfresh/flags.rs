@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, value_parser};
-use longbow_engine::IndexKind;
+use longbow_engine::{EFFORT_A_POSTING, IndexKind};
 
 use super::recipe::Sizes;
 use crate::args::{int, one, size};
@@ -13,8 +13,6 @@ use crate::args::{int, one, size};
 const SWEEP: &str = "32,128,512";
 /// The same of a large set.
 const LARGE_SWEEP: &str = "8,16,32,64,128";
-/// Units of effort for each posting that a search reads.
-const EFFORT_A_POSTING: usize = 4;
 /// Rows around one centre of a mixture unless its number of centres is named.
 const ROWS_A_CENTRE: usize = 100;
 /// The memory limit of a large set, as a share of its vectors, and at least.
@@ -294,10 +292,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<Settings, String> {
-        let matches = command()
-            .try_get_matches_from(["spfresh"].into_iter().chain(line.split_whitespace()))
-            .map_err(|error| error.to_string())?;
-        settings(&matches)
+        settings(&crate::args::read(command(), line)?)
     }
 
     #[test]
