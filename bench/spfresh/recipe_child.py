@@ -26,7 +26,7 @@ class Longbow:
 
         name, _, effort = kind.partition(":")
         self.search_args: dict[str, Any] = {"exact": True} if name == "exact" else {"ef": int(effort)}
-        self.index = "spfresh" if name == "spfresh" else "hnsw"
+        self.index = {"exact": "flat", "graph": "hnsw", "spfresh": "spfresh"}[name]
         self.database = longbow.open(folder / "longbow")
 
     def build(self, vectors: np.ndarray) -> None:

@@ -43,11 +43,12 @@ impl Choice {
         }
     }
 
-    /// The index that the column has: there is always one, and postings disturb least.
+    /// The index that the column has.
     pub fn kind(self) -> IndexKind {
         match self {
-            Choice::SpFresh | Choice::Exact => IndexKind::SpFresh,
+            Choice::SpFresh => IndexKind::SpFresh,
             Choice::Hnsw => IndexKind::Hnsw,
+            Choice::Exact => IndexKind::Flat,
         }
     }
 }
@@ -175,13 +176,15 @@ pub fn command() -> clap::Command {
         .arg(path("json", "FILE", "Writes the report as JSON; - for standard output, instead of the table"))
 }
 
+fn number(matches: &ArgMatches, name: &str, default: usize) -> usize {
+    let number = matches.get_one::<i64>(name);
+    number.map_or(default, |n| usize::try_from(*n).unwrap_or(usize::MAX))
+}
+
 /// What the matches of `spfresh` ask for, or what is wrong with it.
 pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
     let path = |name: &str| matches.get_one::<PathBuf>(name).cloned();
-    let number = |name: &str, default: usize| {
-        let number = matches.get_one::<i64>(name);
-        number.map_or(default, |n| usize::try_from(*n).unwrap_or(usize::MAX))
-    };
+    let number = |name, default| number(matches, name, default);
     let index = matches.get_one::<String>("index").map(String::as_str);
     let index = Choice::ALL
         .into_iter()
@@ -221,10 +224,7 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
 }
 
 fn what(matches: &ArgMatches) -> Result<What, String> {
-    let number = |name: &str, default: usize| {
-        let number = matches.get_one::<i64>(name);
-        number.map_or(default, |n| usize::try_from(*n).unwrap_or(usize::MAX))
-    };
+    let number = |name, default| number(matches, name, default);
     let sweep = |default: &str| match matches.get_many::<i64>("sweep") {
         Some(efforts) => efforts.filter_map(|n| usize::try_from(*n).ok()).collect(),
         None => default.split(',').filter_map(|n| n.parse().ok()).collect(),
