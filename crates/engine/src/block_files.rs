@@ -168,6 +168,13 @@ impl BlockFile for Blocks {
         reads()
     }
 
+    fn cut(&self, len: u64) -> io::Result<()> {
+        match self.opened.get() {
+            Some(opened) => opened.file.truncate(len).map_err(io::Error::other),
+            None => Ok(()),
+        }
+    }
+
     fn sync(&self) -> io::Result<()> {
         let Some(opened) = self.opened.get() else {
             return Ok(());
@@ -197,6 +204,10 @@ impl BlockFile for OpenFile {
 
     fn bytes(&self, _offset: u64, _len: usize) -> Option<&[u8]> {
         None
+    }
+
+    fn cut(&self, _len: u64) -> io::Result<()> {
+        Err(io::ErrorKind::ReadOnlyFilesystem.into())
     }
 
     fn sync(&self) -> io::Result<()> {

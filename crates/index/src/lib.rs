@@ -87,7 +87,7 @@ pub use hnsw::{Hnsw, HnswParams};
 pub use longbow_kernels::{Metric, Scalar};
 pub use quantized::{Entries, Filtered, Progress, QuantizedGraph, QuantizedParams};
 pub use space::{Query, Space};
-pub use spfresh::{BlockFile, SpFresh, SpFreshParams, Swept};
+pub use spfresh::{BlockFile, Lost, SpFresh, SpFreshParams, Swept};
 pub use stats::SearchStats;
 pub use top_k::{Neighbor, TopK};
 pub use vector_index::{IsOver, VectorIndex};

@@ -302,15 +302,15 @@ impl Block {
         Block::new(slot, usize::from(bytes[4]), store, || Lines::of(bytes))
     }
 
-    /// Whether the bytes of a slot are those of a block that was written, of 1 to 32 vectors.
-    pub(super) fn check(at: u64, bytes: &[u8]) -> Result<()> {
+    /// Checks that the bytes of a slot are those of a block that was written, and tells its vectors: 1 to 32.
+    pub(super) fn check(at: u64, bytes: &[u8]) -> Result<usize> {
         let expected = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         let got = crc(&bytes[4..]);
         if expected != got {
             return Err(Error::Checksum { expected, got });
         }
         match usize::from(bytes[4]) {
-            1..=SLOTS => Ok(()),
+            len @ 1..=SLOTS => Ok(len),
             got => Err(Error::Inconsistent {
                 at: at + 4,
                 field: "vectors of a block",
@@ -355,6 +355,12 @@ impl Block {
             lines: Lines::of(self.bytes()),
             len: self.len(),
         }
+    }
+
+    /// The same in a slot before `end`, if one is free.
+    pub(super) fn moved_before(&self, end: u32) -> io::Result<Option<Block>> {
+        let slot = self.store.write_before(end, self.bytes())?;
+        Ok(slot.map(|slot| Block::new(slot, self.len(), &self.store, || Lines::of(self.bytes()))))
     }
 
     /// Bytes of memory.

@@ -22,6 +22,15 @@ struct Saved {
     postings: Vec<(Vec<f32>, Vec<u32>)>,
 }
 
+/// Postings of a checkpoint that are damaged.
+#[derive(Debug)]
+pub struct Lost {
+    /// How many.
+    pub postings: usize,
+    /// What is wrong with the first block of these.
+    pub first: Error,
+}
+
 impl SpFresh {
     /// Whether bytes begin as [`SpFresh::save`] writes them.
     #[must_use]
@@ -41,6 +50,23 @@ impl SpFresh {
         input: &[u8],
         file: Box<dyn BlockFile>,
     ) -> Result<SpFresh> {
+        match Self::load_sound(space, params, input, file)? {
+            (index, None) => Ok(index),
+            (_, Some(lost)) => Err(lost.first),
+        }
+    }
+
+    /// As [`SpFresh::load`], but goes without postings of which a block is damaged: their rows are to be inserted again.
+    /// They are those that [`SpFresh::each_row`] does not tell and that should be there.
+    ///
+    /// # Errors
+    /// As [`SpFresh::load`], but for damaged blocks.
+    pub fn load_sound(
+        space: Space,
+        params: SpFreshParams,
+        input: &[u8],
+        file: Box<dyn BlockFile>,
+    ) -> Result<(SpFresh, Option<Lost>)> {
         let stride = Self::layout(space, params)?.bytes;
         let saved = Saved::read(space, params, input)?;
         let named = saved.slots()?;
@@ -52,14 +78,14 @@ impl SpFresh {
         let store = Store::with(file, stride, &named);
         let index = Self::with(space, params, saved.origin, store)?;
         let mut directory = Directory::default();
-        let mut rows = 0;
+        let (mut rows, mut lost) = (0, None::<Lost>);
         for (id, (centroid, slots)) in (0..).zip(&saved.postings) {
             let centroid = Arc::new(Centroid::new(index.encoder(), centroid));
-            let mut blocks = Vec::with_capacity(slots.len());
-            for (place, slot) in slots.iter().enumerate() {
-                let last = place + 1 == slots.len();
-                blocks.push(Arc::new(index.read_block(*slot, last)?));
-            }
+            let blocks = index.read_blocks(slots).unwrap_or_else(|first| {
+                let lost = lost.get_or_insert(Lost { postings: 0, first });
+                lost.postings += 1;
+                Vec::new()
+            });
             let centroids = Arc::make_mut(&mut directory.centroids);
             centroids.push(index.encoder(), &index.layout, centroid.member(id));
             let posting = Posting {
@@ -71,11 +97,22 @@ impl SpFresh {
             rows += members.filter(|member| member.own).count() as u64;
             directory.put(posting);
         }
-        same("rows", &saved.rows, &rows)?;
+        if lost.is_none() {
+            same("rows", &saved.rows, &rows)?;
+        }
         index.writer.lock().next = saved.postings.len() as u64;
         index.directory.store(Arc::new(directory));
         index.rows.store(rows, Ordering::Release);
-        Ok(index)
+        Ok((index, lost))
+    }
+
+    /// Tells each row that is in it, once, in no order.
+    pub fn each_row(&self, tell: &mut dyn FnMut(u64)) {
+        let directory = self.directory.load_full();
+        for posting in directory.iter() {
+            let own = posting.members(&self.layout).filter(|member| member.own);
+            own.for_each(|member| tell(member.row));
+        }
     }
 
     /// Checks what [`SpFresh::save`] wrote, and that every block which it names is in the file as it was written.
@@ -102,6 +139,24 @@ impl SpFresh {
         Ok(())
     }
 
+    /// The blocks of a posting. If one is damaged, all its slots are free once another checkpoint holds.
+    fn read_blocks(&self, slots: &[u32]) -> Result<Vec<Arc<Block>>> {
+        let mut blocks = Vec::with_capacity(slots.len());
+        for (place, slot) in slots.iter().enumerate() {
+            match self.read_block(*slot, place + 1 == slots.len()) {
+                Ok(block) => blocks.push(Arc::new(block)),
+                Err(error) => {
+                    // Those before are released as they are dropped.
+                    slots[place..]
+                        .iter()
+                        .for_each(|slot| self.store.release(*slot));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(blocks)
+    }
+
     fn read_block(&self, slot: u32, last: bool) -> Result<Block> {
         let at = self.store.offset(slot);
         let mut copy = Vec::new();
@@ -114,17 +169,16 @@ impl SpFresh {
                 &copy
             }
         };
-        Block::check(at, bytes)?;
-        let block = Block::load(slot, bytes, &self.store);
-        if !last && block.len() < SLOTS {
+        let len = Block::check(at, bytes)?;
+        if !last && len < SLOTS {
             return Err(Error::Inconsistent {
                 at: at + 4,
                 field: "vectors of a block before others",
-                got: block.len() as u64,
+                got: len as u64,
                 limit: SLOTS as u64,
             });
         }
-        Ok(block)
+        Ok(Block::load(slot, bytes, &self.store))
     }
 }
 

@@ -13,6 +13,7 @@
 //! - A posting that grows too long is split in two; vectors for which another centroid is now the nearest move there
 //!   (`split`). Both necessary conditions of LIRE are checked for those around.
 //! - Dead rows are swept out, and what gets too short is merged into its neighbours (`sweep`).
+//! - Where much of the file is free, blocks move from its end, and it is cut (`shrink`).
 //!
 //! What differs from SPFresh: a row's vector never changes, so there are no versions to be told apart. Blocks never
 //! change either. Each change is a new [`directory::Directory`] that shares all it can with the one before, and appears
@@ -36,6 +37,7 @@ mod params;
 mod posting;
 mod save;
 mod search;
+mod shrink;
 mod split;
 mod store;
 mod sweep;
@@ -52,6 +54,7 @@ use longbow_kernels::rabitq::DIM_STEP;
 use parking_lot::Mutex;
 
 pub(crate) use block::Layout;
+pub use load::Lost;
 pub use params::SpFreshParams;
 pub use store::BlockFile;
 pub use sweep::Swept;
@@ -223,9 +226,13 @@ impl SpFresh {
         self.store.file_bytes()
     }
 
-    /// Says that the checkpoint which [`SpFresh::save`] wrote last holds: the blocks of those before may be written over.
-    pub fn hold(&self) {
-        self.store.hold();
+    /// Says that the checkpoint which [`SpFresh::save`] wrote last holds: the blocks of those before may be written over,
+    /// and the file is cut behind the last one in use.
+    ///
+    /// # Errors
+    /// If the file cannot be cut; it stays longer than it needs to be, and all else is done.
+    pub fn hold(&self) -> Result<()> {
+        Ok(self.store.hold()?)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The file of blocks, and which of its slots are free.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
@@ -47,12 +48,24 @@ pub trait BlockFile: Send + Sync + fmt::Debug {
         0
     }
 
+    /// Cuts the file to `len` bytes; what comes later is written from there on.
+    ///
+    /// # Errors
+    /// What the file says; it is as long as it was then.
+    fn cut(&self, len: u64) -> io::Result<()>;
+
     /// Makes durable what was written.
     ///
     /// # Errors
     /// What the file says; what is durable then is unknown.
     fn sync(&self) -> io::Result<()>;
 }
+
+/// Slots of a file for each free one, at which blocks from its end move to where there is room, so that it can be cut.
+/// More often, and blocks would move that are soon written anew anyway.
+const SLOTS_FOR_ONE_FREE: usize = 8;
+/// So few free slots are left alone.
+const FEWEST_FREE: usize = 32;
 
 /// The last checkpoint that holds names the slot.
 const HOLDS: u8 = 1;
@@ -66,6 +79,8 @@ pub(super) struct Store {
     pub(super) file: Box<dyn BlockFile>,
     /// Bytes of a slot.
     pub(super) stride: usize,
+    /// Held by whoever changes the file's length.
+    length: Mutex<()>,
     slots: Mutex<Slots>,
 }
 
@@ -75,8 +90,8 @@ struct Slots {
     coming: bool,
     /// Of each slot that was ever given out, which checkpoints name it.
     named: Vec<u8>,
-    /// Free, and named by no checkpoint.
-    free: Vec<u32>,
+    /// Free, and named by no checkpoint. The first ones are given out first, so that the end becomes free.
+    free: BTreeSet<u32>,
     /// Free for the index, but named by a checkpoint.
     held: Vec<u32>,
 }
@@ -86,6 +101,7 @@ impl Store {
         Store {
             file,
             stride,
+            length: Mutex::default(),
             slots: Mutex::default(),
         }
     }
@@ -109,37 +125,57 @@ impl Store {
         u64::from(slot) * self.stride as u64
     }
 
-    /// Writes bytes of one slot's length into a slot that is free, and says which. Whoever writes holds the lock of the
-    /// writer: the file grows slot by slot. The lock of the slots is not held meanwhile, as searches take it when they
-    /// are the last to have a block.
+    /// Writes bytes of one slot's length into the first slot that is free, and says which. Several threads may write. The lock of the
+    /// slots is not held meanwhile, as searches take it when they are the last to have a block.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<u32> {
-        assert_eq!(bytes.len(), self.stride, "bytes of a slot");
-        let (reused, end) = {
-            let mut slots = self.slots.lock();
-            (slots.free.pop(), slots.named.len())
-        };
-        let slot = match reused {
-            Some(slot) => slot,
-            None => u32::try_from(end).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?,
-        };
-        let written = self.file.write(self.offset(slot), bytes);
-        let mut slots = self.slots.lock();
-        match (written, reused) {
-            (Ok(()), None) => slots.named.push(0),
-            (Ok(()), Some(_)) => {}
-            (Err(error), reused) => {
-                slots.free.extend(reused);
-                return Err(error);
-            }
+        if let Some(slot) = self.write_before(u32::MAX, bytes)? {
+            return Ok(slot);
         }
+        let _length = self.length.lock();
+        let end = self.slots.lock().named.len();
+        let slot = u32::try_from(end).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        self.file.write(self.offset(slot), bytes)?;
+        self.slots.lock().named.push(0);
         Ok(slot)
+    }
+
+    /// As [`Store::write`], if there is a free slot before `end`.
+    pub(super) fn write_before(&self, end: u32, bytes: &[u8]) -> io::Result<Option<u32>> {
+        assert_eq!(bytes.len(), self.stride, "bytes of a slot");
+        let free = {
+            let mut slots = self.slots.lock();
+            slots.first_free_before(end)
+        };
+        let Some(slot) = free else {
+            return Ok(None);
+        };
+        if let Err(error) = self.file.write(self.offset(slot), bytes) {
+            self.slots.lock().free.insert(slot);
+            return Err(error);
+        }
+        Ok(Some(slot))
+    }
+
+    /// Where the file could end, if the blocks behind moved into the free slots before; `None` if that is not worth it.
+    pub(super) fn could_end(&self) -> Option<u32> {
+        let slots = self.slots.lock();
+        let (free, all) = (slots.free.len(), slots.named.len());
+        let many = free >= FEWEST_FREE && free * SLOTS_FOR_ONE_FREE >= all;
+        many.then(|| (all - free) as u32)
+    }
+
+    /// Whether so many slots are free, or will be once another checkpoint holds, that the file could be shorter.
+    pub(super) fn is_sparse(&self) -> bool {
+        let slots = self.slots.lock();
+        let unused = slots.free.len() + slots.held.len();
+        unused >= FEWEST_FREE && unused * SLOTS_FOR_ONE_FREE >= slots.named.len()
     }
 
     /// Takes a slot back.
     pub(super) fn release(&self, slot: u32) {
         let mut slots = self.slots.lock();
         match slots.named[slot as usize] {
-            0 => slots.free.push(slot),
+            0 => drop(slots.free.insert(slot)),
             _ => slots.held.push(slot),
         }
     }
@@ -155,31 +191,30 @@ impl Store {
     }
 
     /// Says that the checkpoint which was made last, if there is one since the last call, holds, and none before it will
-    /// be asked for.
-    pub(super) fn hold(&self) {
-        let mut slots = self.slots.lock();
-        if !std::mem::take(&mut slots.coming) {
-            return;
-        }
-        for by in &mut slots.named {
-            *by = if *by & COMES == 0 { 0 } else { HOLDS };
-        }
-        let Slots {
-            named, free, held, ..
-        } = &mut *slots;
-        held.retain(|slot| {
-            let kept = named[*slot as usize] != 0;
-            if !kept {
-                free.push(*slot);
+    /// be asked for. Cuts the file behind the last slot that is in use.
+    pub(super) fn hold(&self) -> io::Result<()> {
+        let _length = self.length.lock();
+        let end = {
+            let mut slots = self.slots.lock();
+            if !std::mem::take(&mut slots.coming) {
+                return Ok(());
             }
-            kept
-        });
+            slots.turn();
+            slots.named.len() as u64 * self.stride as u64
+        };
+        // Nobody else changes the length, and nobody is given a slot behind it. There may be more than what was in use: a
+        // node that stopped leaves blocks which no checkpoint came to name. A file that stays longer does no harm.
+        if self.file.len()? > end {
+            self.file.cut(end)?;
+        }
+        Ok(())
     }
 
     /// Bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         let slots = self.slots.lock();
-        slots.named.capacity() + 4 * (slots.free.capacity() + slots.held.capacity())
+        // A set has some more for its nodes.
+        slots.named.capacity() + 6 * slots.free.len() + 4 * slots.held.capacity()
     }
 
     /// Bytes of the file, and those of them in no use.
@@ -193,11 +228,42 @@ impl Store {
     }
 }
 
+impl Slots {
+    fn first_free_before(&mut self, end: u32) -> Option<u32> {
+        self.free.first().filter(|slot| **slot < end)?;
+        self.free.pop_first()
+    }
+
+    /// The checkpoint that came is the one that holds. Free slots at the end are forgotten.
+    fn turn(&mut self) {
+        for by in &mut self.named {
+            *by = if *by & COMES == 0 { 0 } else { HOLDS };
+        }
+        let Slots {
+            named, free, held, ..
+        } = self;
+        held.retain(|slot| {
+            let kept = named[*slot as usize] != 0;
+            if !kept {
+                free.insert(*slot);
+            }
+            kept
+        });
+        while let Some(last) = named.len().checked_sub(1)
+            && free.remove(&(last as u32))
+        {
+            named.pop();
+        }
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
+
+    const GOOD: &str = "no file fails";
 
     /// Keeps how long it would be, and nothing else: what is written stays in memory.
     #[derive(Debug, Default)]
@@ -222,6 +288,11 @@ pub(super) mod tests {
             None
         }
 
+        fn cut(&self, len: u64) -> io::Result<()> {
+            self.0.store(len, Ordering::Relaxed);
+            Ok(())
+        }
+
         fn sync(&self) -> io::Result<()> {
             Ok(())
         }
@@ -230,12 +301,12 @@ pub(super) mod tests {
     #[test]
     fn slots_that_a_checkpoint_names_wait_for_the_next_one() {
         let store = Store::new(Box::new(NoFile::default()), 64);
-        let write = || store.write(&[0; 64]).expect("no file fails");
+        let write = || store.write(&[0; 64]).expect(GOOD);
         assert_eq!([write(), write(), write()], [0, 1, 2]);
         store.release(1);
         assert_eq!(write(), 1, "no checkpoint named it");
         store.name([0, 1].into_iter());
-        store.hold();
+        store.hold().expect(GOOD);
         store.release(0);
         store.release(2);
         assert_eq!([write(), write()], [2, 3], "slot 0 is named");
@@ -243,7 +314,7 @@ pub(super) mod tests {
         store.name([1, 2].into_iter());
         store.release(1);
         assert_eq!(write(), 4);
-        store.hold();
+        store.hold().expect(GOOD);
         assert_eq!([write(), write()], [0, 5], "slot 1 is named still");
         assert_eq!(store.file_bytes(), (6 * 64, 0));
     }
@@ -251,10 +322,40 @@ pub(super) mod tests {
     #[test]
     fn slots_between_those_of_a_checkpoint_are_free() {
         let store = Store::with(Box::new(NoFile::default()), 64, &[1, 4]);
-        let mut given: Vec<u32> = (0..4)
-            .map(|_| store.write(&[0; 64]).expect("no file fails"))
-            .collect();
+        let mut given: Vec<u32> = (0..4).map(|_| store.write(&[0; 64]).expect(GOOD)).collect();
         given.sort_unstable();
         assert_eq!(given, [0, 2, 3, 5]);
+    }
+
+    #[test]
+    fn the_file_ends_behind_the_last_slot_in_use() {
+        let store = Store::new(Box::new(NoFile::default()), 64);
+        let write = || store.write(&[0; 64]).expect(GOOD);
+        let all: Vec<u32> = (0..100).map(|_| write()).collect();
+        store.name(all.iter().copied());
+        store.hold().expect(GOOD);
+        (10..90).for_each(|slot| store.release(slot));
+        assert!(store.is_sparse() && store.could_end().is_none());
+        assert_eq!(store.write_before(100, &[0; 64]).expect(GOOD), None);
+        store.name((0..10).chain(90..100));
+        store.hold().expect(GOOD);
+        assert_eq!(store.file_bytes(), (6_400, 5_120));
+        assert_eq!(store.could_end(), Some(20));
+        for _ in 90..100 {
+            let slot = store.write_before(20, &[0; 64]).expect(GOOD);
+            assert!(slot.is_some_and(|slot| slot < 20));
+        }
+        assert_eq!(store.write_before(20, &[0; 64]).expect(GOOD), None);
+        (90..100).for_each(|slot| store.release(slot));
+        assert_eq!(
+            store.file_bytes(),
+            (6_400, 4_480),
+            "a checkpoint names the last"
+        );
+        store.name(0..20);
+        store.hold().expect(GOOD);
+        assert_eq!(store.file_bytes(), (1_280, 0));
+        assert_eq!(store.file.len().expect(GOOD), 1_280);
+        assert_eq!([write(), write()], [20, 21]);
     }
 }

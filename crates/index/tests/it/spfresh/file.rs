@@ -56,6 +56,13 @@ impl BlockFile for MemoryFile {
         self.reads.load(Ordering::Relaxed)
     }
 
+    fn cut(&self, len: u64) -> io::Result<()> {
+        let mut all = self.bytes.lock().expect("no writer panics");
+        assert!(len as usize <= all.len(), "cut to more than it had");
+        all.truncate(len as usize);
+        Ok(())
+    }
+
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
