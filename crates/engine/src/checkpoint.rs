@@ -53,8 +53,12 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
     };
     shared.checkpoint.store(number, Ordering::Release);
     for dataset in shared.catalog.datasets() {
-        let indexes = dataset.indexes();
-        indexes.iter().for_each(|index| index.graph().hold());
+        for index in dataset.indexes().iter() {
+            if let Err(error) = index.graph().hold() {
+                let (dataset, column) = (&dataset.name, &index.column);
+                tracing::warn!(dataset, column, %error, "a file of blocks stays longer than it needs to be");
+            }
+        }
     }
     shared.log.purge(covered(&manifest))?;
     sweep(shared, &manifest)?;

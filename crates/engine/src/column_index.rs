@@ -17,7 +17,7 @@ use crate::index_kind::IndexKind;
 use crate::index_policy::IndexPolicy;
 use crate::recall::Recall;
 use crate::schema::VectorColumn;
-use crate::sweep::Sweep;
+use crate::sweep::UnderWay;
 
 /// Rows that one indexing job takes: long enough that claiming costs nothing, short enough that the watermark
 /// follows closely.
@@ -42,8 +42,8 @@ pub struct ColumnIndex {
     pause: RwLock<()>,
     /// Rows of the dataset that had died when dead rows last began to leave the graph.
     pub(crate) died: AtomicU64,
-    /// The sweep that is under way, of an index that is swept.
-    pub(crate) sweep: Mutex<Option<Sweep>>,
+    /// What is under way of an index that is swept.
+    pub(crate) sweep: Mutex<UnderWay>,
     /// What is known of the recall of its searches.
     pub(crate) recall: Recall,
     /// Whether its kind follows its size.
@@ -117,7 +117,7 @@ impl ColumnIndex {
             moved: Condvar::new(),
             pause: RwLock::new(()),
             died: AtomicU64::new(0),
-            sweep: Mutex::new(None),
+            sweep: Mutex::default(),
             recall: Recall::default(),
             auto: IndexPolicy::of(column, options.kind) == IndexPolicy::Auto,
             successor: ArcSwapOption::empty(),

@@ -246,7 +246,8 @@ impl Engine {
     }
 
     /// Writes segments and graphs anew that hold too many dead rows, and joins small segments; what housekeeping does
-    /// every [`Options::tidy_interval`]. Returns the number of datasets whose segments changed.
+    /// every [`Options::tidy_interval`]. Where files of blocks hold much that is in no use, it makes checkpoints too, after
+    /// which they are cut. Returns the number of datasets whose segments changed.
     ///
     /// # Errors
     /// If the disk fails; what was there stays.
@@ -256,7 +257,26 @@ impl Engine {
             changed += usize::from(compact::compact(self.shared(), &dataset)?);
             vacuum::vacuum(&dataset, &self.options().graphs)?;
         }
+        if self.has_sparse_files() {
+            // What the last checkpoint names is free once another holds, and blocks that move into it are named by the one
+            // after that.
+            self.checkpoint()?;
+            for dataset in self.catalog().datasets() {
+                vacuum::vacuum(&dataset, &self.options().graphs)?;
+            }
+            self.checkpoint()?;
+        }
         Ok(changed)
+    }
+
+    /// Whether checkpoints and moves of blocks make files shorter.
+    fn has_sparse_files(&self) -> bool {
+        let datasets = self.catalog().datasets();
+        let is_sparse = |dataset: &Arc<Dataset>| {
+            let indexes = dataset.indexes();
+            indexes.iter().any(|index| index.graph().is_sparse())
+        };
+        datasets.iter().any(is_sparse)
     }
 
     /// Measures the samples of searches of a dataset that wait, and returns how many.

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Entries, Filtered, Hnsw, IsOver, Neighbor, QuantizedGraph, Query, RowBytes, SearchStats,
+    Entries, Filtered, Hnsw, IsOver, Lost, Neighbor, QuantizedGraph, Query, RowBytes, SearchStats,
     SpFresh, VectorSource, Visit,
 };
 
@@ -108,6 +108,7 @@ impl Graph {
     }
 
     /// What [`Graph::save`] wrote, if it is of a kind that the column may have now; `vectors` are those of all its rows.
+    /// And, of an index in postings, what is to be inserted again since its blocks are damaged.
     ///
     /// # Errors
     /// If it is of another kind, or the index refuses it.
@@ -116,7 +117,7 @@ impl Graph {
         options: &GraphOptions,
         (bytes, blocks): (&[u8], Option<&str>),
         vectors: &dyn VectorSource,
-    ) -> Result<Self> {
+    ) -> Result<(Self, Option<Lost>)> {
         let space = column.space;
         let got = Self::kind_of_saved(bytes);
         if let IndexPolicy::Fixed(expected) = IndexPolicy::of(column, options.kind)
@@ -133,29 +134,33 @@ impl Graph {
                 // It was empty.
                 None => options.blocks.create(),
             };
-            let index = SpFresh::load(space, options.spfresh, bytes, Box::new(blocks.clone()))?;
-            return Ok(Graph::SpFresh { index, blocks });
+            let file = Box::new(blocks.clone());
+            let (index, lost) = SpFresh::load_sound(space, options.spfresh, bytes, file)?;
+            return Ok((Graph::SpFresh { index, blocks }, lost));
         }
         let expected = Quantization::of(column, options.quantization);
         // Codes of edges are not saved, so whether there are any is decided anew.
-        match (expected, QuantizedGraph::is_saved(bytes)) {
+        let graph = match (expected, QuantizedGraph::is_saved(bytes)) {
             (Quantization::None, false) => {
-                let graph = Hnsw::load(space, options.hnsw, bytes, vectors)?;
-                Ok(Graph::Hnsw(graph))
+                Graph::Hnsw(Hnsw::load(space, options.hnsw, bytes, vectors)?)
             }
-            (Quantization::None, true) => Err(Error::OtherGraph {
-                expected: expected.name(),
-                got: "codes",
-            }),
+            (Quantization::None, true) => {
+                return Err(Error::OtherGraph {
+                    expected: expected.name(),
+                    got: "codes",
+                });
+            }
             (codes, true) => {
-                let graph = QuantizedGraph::load(space, options.codes(codes), bytes)?;
-                Ok(Graph::Quantized(graph))
+                Graph::Quantized(QuantizedGraph::load(space, options.codes(codes), bytes)?)
             }
-            (codes, false) => Err(Error::OtherGraph {
-                expected: codes.name(),
-                got: Quantization::None.name(),
-            }),
-        }
+            (codes, false) => {
+                return Err(Error::OtherGraph {
+                    expected: codes.name(),
+                    got: Quantization::None.name(),
+                });
+            }
+        };
+        Ok((graph, None))
     }
 
     /// What it holds of each vector.
@@ -186,9 +191,21 @@ impl Graph {
     }
 
     /// Says that the checkpoint for which it was saved last holds.
-    pub(crate) fn hold(&self) {
-        if let Graph::SpFresh { index, .. } = self {
-            index.hold();
+    ///
+    /// # Errors
+    /// If its file cannot be cut; it stays longer than it needs to be.
+    pub(crate) fn hold(&self) -> Result<()> {
+        match self {
+            Graph::SpFresh { index, .. } => Ok(index.hold()?),
+            Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => Ok(()),
+        }
+    }
+
+    /// Whether a checkpoint and a vacuum after it make its file shorter.
+    pub(crate) fn is_sparse(&self) -> bool {
+        match self {
+            Graph::SpFresh { index, .. } => index.is_sparse(),
+            Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => false,
         }
     }
 

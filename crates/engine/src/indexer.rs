@@ -160,6 +160,20 @@ pub(crate) fn insert_rows(
     first: u64,
     end: u64,
 ) -> std::result::Result<(), Stopped> {
+    insert_those(graph, view, column, (first, end), &|_| true)
+}
+
+/// As [`insert_rows`], of rows for which `wants` holds.
+///
+/// # Errors
+/// As [`insert_rows`].
+pub(crate) fn insert_those(
+    graph: &Graph,
+    view: &View,
+    column: &VectorColumn,
+    (first, end): (u64, u64),
+    wants: &dyn Fn(u64) -> bool,
+) -> std::result::Result<(), Stopped> {
     let stopped = |row| move |error| Stopped { row, error };
     graph.prepare(view, column).map_err(stopped(first))?;
     for part in view.parts(first) {
@@ -181,6 +195,7 @@ pub(crate) fn insert_rows(
                 }
                 if let Some(vector) = vectors.row(run.start + offset)
                     && view.is_visible(row)
+                    && wants(row)
                 {
                     graph.insert(row, vector).map_err(stopped(row))?;
                 }

@@ -87,6 +87,7 @@ mod loading;
 mod log_entries;
 mod maintenance;
 mod memory;
+mod mend;
 mod moment;
 mod moving;
 mod observer;

@@ -12,6 +12,7 @@ use crate::column_index::ColumnIndex;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph_options::GraphOptions;
+use crate::mend::mend;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
 use crate::text_file;
@@ -84,7 +85,12 @@ impl Load {
         }
         let saved = (&self.bytes[..], self.saved.blocks.as_deref());
         let options = options.of_dataset(self.number);
-        Graph::load(&self.column, &options, saved, &PartVectors(parts))
+        let (graph, lost) = Graph::load(&self.column, &options, saved, &PartVectors(parts))?;
+        if let Some(lost) = lost {
+            let rows = (&self.view, &self.column);
+            mend(&graph, &lost, rows, self.saved.rows_end)?;
+        }
+        Ok(graph)
     }
 }
 

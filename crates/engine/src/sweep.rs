@@ -1,4 +1,4 @@
-//! Dead rows out of an index in postings, some postings at a time.
+//! Dead rows out of an index in postings, and what is free out of its file, some postings at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,6 +17,18 @@ const FEWEST: u64 = 64;
 /// Postings that are swept in one step: some milliseconds, for which inserts wait.
 const STEP: usize = 64;
 
+/// What is under way.
+#[derive(Debug, Default)]
+pub(crate) enum UnderWay {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Dead rows leave.
+    Sweep(Sweep),
+    /// Blocks move to the front of the file, of postings from this one on.
+    Shrink(u64),
+}
+
 /// A sweep under way.
 #[derive(Debug)]
 pub(crate) struct Sweep {
@@ -28,7 +40,8 @@ pub(crate) struct Sweep {
     next: u64,
 }
 
-/// Takes a step of a sweep, if so many rows have died; false if there is nothing to do now.
+/// Takes a step of a sweep, if so many rows have died, or of a move to the front of the file, if so much of that is free;
+/// false if there is nothing to do now.
 ///
 /// # Errors
 /// If the file of blocks cannot be written; the next step tries again.
@@ -36,31 +49,34 @@ pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex, postings: &SpFresh) -
     let Some(_running) = index.run() else {
         return Ok(false);
     };
-    let Some(mut sweep) = index.sweep.try_lock() else {
+    let Some(mut under_way) = index.sweep.try_lock() else {
         return Ok(false);
     };
-    if sweep.is_none() {
-        *sweep = begin(dataset, index, postings);
+    if let UnderWay::Nothing = *under_way {
+        *under_way = begin(dataset, index, postings);
     }
-    let Some(under_way) = sweep.as_mut() else {
-        return Ok(false);
+    let next = match &mut *under_way {
+        UnderWay::Nothing => return Ok(false),
+        UnderWay::Sweep(_) if !postings.is_over() => return Ok(false),
+        UnderWay::Sweep(sweep) => {
+            let (view, watermark) = (&sweep.view, sweep.watermark);
+            let dead = |row: u64| row < watermark && !view.is_visible(row);
+            let next = postings.sweep(&dead, sweep.next, STEP)?.next;
+            next.map(|next| sweep.next = next)
+        }
+        UnderWay::Shrink(from) => {
+            let next = postings.shrink(*from, STEP)?;
+            next.map(|next| *from = next)
+        }
     };
-    if !postings.is_over() {
-        return Ok(false);
-    }
-    let Sweep {
-        view, watermark, ..
-    } = under_way;
-    let dead = |row: u64| row < *watermark && !view.is_visible(row);
-    match postings.sweep(&dead, under_way.next, STEP)?.next {
-        Some(next) => under_way.next = next,
-        None => *sweep = None,
+    if next.is_none() {
+        *under_way = UnderWay::Nothing;
     }
     Ok(true)
 }
 
-/// A sweep, if there is enough to do.
-fn begin(dataset: &Dataset, index: &ColumnIndex, postings: &SpFresh) -> Option<Sweep> {
+/// What there is enough to do for.
+fn begin(dataset: &Dataset, index: &ColumnIndex, postings: &SpFresh) -> UnderWay {
     // In this order: rows below the watermark are in the view, dead or alive.
     let watermark = index.watermark();
     let view = dataset.view();
@@ -68,12 +84,15 @@ fn begin(dataset: &Dataset, index: &ColumnIndex, postings: &SpFresh) -> Option<S
         .died()
         .saturating_sub(index.died.load(Ordering::Relaxed));
     if since < FEWEST.max(postings.len() as u64 / ROWS_FOR_ONE) {
-        return None;
+        return match postings.can_shrink() {
+            true => UnderWay::Shrink(0),
+            false => UnderWay::Nothing,
+        };
     }
     index.died.store(view.died(), Ordering::Relaxed);
     // Whoever enters from now on takes a later view.
     postings.turn();
-    Some(Sweep {
+    UnderWay::Sweep(Sweep {
         view,
         watermark,
         next: 0,

@@ -17,6 +17,7 @@ mod model;
 mod mortal;
 mod moving;
 mod plain;
+mod postings;
 mod power;
 mod property;
 mod quantized;

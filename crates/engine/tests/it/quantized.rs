@@ -137,7 +137,7 @@ pub fn found(reply: &SearchReply) -> Vec<(Id, u32)> {
 }
 
 /// The share of the nearest that searches by the strategy find. Each answer is whole, and has the bits of the scan.
-fn recall(engine: &Engine, strategy: &str, filter: Option<Arc<dyn Filter>>) -> f64 {
+pub fn recall(engine: &Engine, strategy: &str, filter: Option<Arc<dyn Filter>>) -> f64 {
     const K: usize = 10;
     let live = engine.dataset("d").expect("it exists").view().live as usize;
     let mut hits = 0;

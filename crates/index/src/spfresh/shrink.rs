@@ -7,9 +7,9 @@ use super::posting::Posting;
 use crate::error::Result;
 
 impl SpFresh {
-    /// Moves blocks from the end of the file into free slots before, of `postings` postings from number `from` on, so that
-    /// [`SpFresh::hold`] can cut it: a slot that the last checkpoint names is free only once another holds. Returns where the next part
-    /// begins; `None` once all postings were passed, or if there is too little to gain.
+    /// Moves blocks from the end of the file into free slots before, of `postings` postings from number `from` on, and cuts
+    /// it at the end. A slot that the last checkpoint names is free only once another holds: then [`SpFresh::hold`] cuts the
+    /// rest. Returns where the next part begins; `None` once all postings were passed, or if there is too little to gain.
     ///
     /// # Errors
     /// If the file cannot be written; what was moved before is.
@@ -20,33 +20,54 @@ impl SpFresh {
         };
         let before = self.directory.load_full();
         let mut directory = (*before).clone();
-        let mut ids = before.from(from);
-        for posting in ids.by_ref().take(postings) {
-            if posting.blocks.iter().all(|block| block.slot() < end) {
-                continue;
+        let next = {
+            let mut ids = before.from(from);
+            for posting in ids.by_ref().take(postings) {
+                if let Some(moved) = moved_before(end, posting)? {
+                    directory.put(moved);
+                }
             }
-            let mut blocks = Vec::with_capacity(posting.blocks.len());
-            for block in &posting.blocks {
-                let moved = match block.slot() < end {
-                    true => None,
-                    false => block.moved_before(end)?.map(Arc::new),
-                };
-                blocks.push(moved.unwrap_or_else(|| Arc::clone(block)));
-            }
-            directory.put(Posting {
-                id: posting.id,
-                centroid: Arc::clone(&posting.centroid),
-                blocks,
-            });
-        }
+            ids.next().map(|posting| posting.id)
+        };
         self.directory.store(Arc::new(directory));
-        Ok(ids.next().map(|posting| posting.id))
+        if next.is_none() {
+            // Whoever searches still may hold some of them; the next checkpoint cuts what is left.
+            drop(before);
+            self.store.cut()?;
+        }
+        Ok(next)
+    }
+
+    /// Whether so much of the file is free that [`SpFresh::shrink`] has something to do.
+    #[must_use]
+    pub fn can_shrink(&self) -> bool {
+        self.store.could_end().is_some()
     }
 
     /// Whether so much of the file is in no use, or will be once another checkpoint holds, that [`SpFresh::shrink`] has
-    /// something to do.
+    /// something to do then.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         self.store.is_sparse()
     }
+}
+
+/// A posting without blocks from slot `end` on, as far as there is room before; `None` if it has none.
+fn moved_before(end: u32, posting: &Posting) -> Result<Option<Posting>> {
+    if posting.blocks.iter().all(|block| block.slot() < end) {
+        return Ok(None);
+    }
+    let mut blocks = Vec::with_capacity(posting.blocks.len());
+    for block in &posting.blocks {
+        let moved = match block.slot() < end {
+            true => None,
+            false => block.moved_before(end)?.map(Arc::new),
+        };
+        blocks.push(moved.unwrap_or_else(|| Arc::clone(block)));
+    }
+    Ok(Some(Posting {
+        id: posting.id,
+        centroid: Arc::clone(&posting.centroid),
+        blocks,
+    }))
 }

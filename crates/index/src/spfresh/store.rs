@@ -193,15 +193,20 @@ impl Store {
     /// Says that the checkpoint which was made last, if there is one since the last call, holds, and none before it will
     /// be asked for. Cuts the file behind the last slot that is in use.
     pub(super) fn hold(&self) -> io::Result<()> {
-        let _length = self.length.lock();
-        let end = {
+        {
             let mut slots = self.slots.lock();
             if !std::mem::take(&mut slots.coming) {
                 return Ok(());
             }
             slots.turn();
-            slots.named.len() as u64 * self.stride as u64
-        };
+        }
+        self.cut()
+    }
+
+    /// Cuts the file behind the last slot that is in use, or that a checkpoint names.
+    pub(super) fn cut(&self) -> io::Result<()> {
+        let _length = self.length.lock();
+        let end = self.slots.lock().end() as u64 * self.stride as u64;
         // Nobody else changes the length, and nobody is given a slot behind it. There may be more than what was in use: a
         // node that stopped leaves blocks which no checkpoint came to name. A file that stays longer does no harm.
         if self.file.len()? > end {
@@ -234,7 +239,7 @@ impl Slots {
         self.free.pop_first()
     }
 
-    /// The checkpoint that came is the one that holds. Free slots at the end are forgotten.
+    /// The checkpoint that came is the one that holds.
     fn turn(&mut self) {
         for by in &mut self.named {
             *by = if *by & COMES == 0 { 0 } else { HOLDS };
@@ -249,11 +254,16 @@ impl Slots {
             }
             kept
         });
-        while let Some(last) = named.len().checked_sub(1)
-            && free.remove(&(last as u32))
+    }
+
+    /// Forgets free slots at the end, and says how many there are without them.
+    fn end(&mut self) -> usize {
+        while let Some(last) = self.named.len().checked_sub(1)
+            && self.free.remove(&(last as u32))
         {
-            named.pop();
+            self.named.pop();
         }
+        self.named.len()
     }
 }
 

@@ -144,6 +144,12 @@ impl Store {
         Ok(footprint)
     }
 
+    /// Takes out of the index and its file what is in no use.
+    pub fn vacuum(&self) -> Result<(), Error> {
+        self.engine.tidy()?;
+        Ok(())
+    }
+
     /// Makes a checkpoint, so that the index need not be built again when the folder is opened.
     pub fn checkpoint(&self) -> Result<(), Error> {
         self.engine.checkpoint()?;

@@ -266,6 +266,9 @@ impl Stream<'_> {
         }
         let build_s = self.build(fresh, &rows)?;
         drop(rows);
+        for store in [&self.store, fresh] {
+            store.vacuum()?;
+        }
         let queries = self.queries(rounds);
         let mut idle = [Histogram::new(), Histogram::new()];
         let requests = requests(&queries, self.settings.k, Some(self.settings.effort));
