@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from confined import charged_mb, confine, reads, resident_mb
+from faiss_on_disk import FaissOnDisk
 from mixture import K, Mixture
 
 #: The least memory that Longbow can be told to keep to.
@@ -42,11 +43,11 @@ class Longbow:
     def add(self, ids: np.ndarray, rows: np.ndarray) -> None:
         self.database.insert("rows", rows, ids=ids)
 
-    def index(self) -> None:
+    def index_rows(self) -> None:
         self.database.wait_until_indexed("rows", timeout=3_600)
 
     def ready(self) -> None:
-        self.index()
+        self.index_rows()
 
     def search(self, query: np.ndarray, effort: Any) -> np.ndarray:
         return self.database.search_numpy("rows", query, K, ef=effort)[0]
@@ -87,7 +88,7 @@ class LanceDb:
         else:
             self.table.add(rows)
 
-    def index(self) -> None:
+    def index_rows(self) -> None:
         self.table.optimize()
         more = {"num_sub_vectors": self.dim() // 4} if self.kind == "pq" else {}
         self.table.create_index(
@@ -119,9 +120,18 @@ class LanceDb:
         pass
 
 
-def opened(name: str, folder: Path, limit: int) -> Longbow | LanceDb:
+#: One of them.
+Database = Longbow | LanceDb | FaissOnDisk
+
+
+def opened(name: str, folder: Path, limit: int) -> Database:
     kind, _, index = name.partition("-")
-    return Longbow(folder, limit) if kind == "longbow" else LanceDb(folder, index)
+    match kind:
+        case "longbow":
+            return Longbow(folder, limit)
+        case "faiss":
+            return FaissOnDisk(folder)
+    return LanceDb(folder, index)
 
 
 def build(name: str, mixture: Mixture, folder: Path, limit: int) -> Told:
@@ -133,7 +143,7 @@ def build(name: str, mixture: Mixture, folder: Path, limit: int) -> Told:
         database.add(np.arange(first, first + len(rows)), rows)
         inserting += time.perf_counter() - began
     began = time.perf_counter()
-    database.index()
+    database.index_rows()
     indexed = time.perf_counter() - began
     memory, sizes = resident_mb(), database.sizes(folder, mixture.rows)
     database.close()
@@ -148,7 +158,7 @@ def build(name: str, mixture: Mixture, folder: Path, limit: int) -> Told:
 
 
 def one_pass(
-    database: Longbow | LanceDb, queries: np.ndarray, effort: Any
+    database: Database, queries: np.ndarray, effort: Any
 ) -> tuple[list[float], list[np.ndarray]]:
     """The time of each search, and what it found: of as many queries as there is time for."""
     times: list[float] = []
@@ -162,7 +172,7 @@ def one_pass(
     return times, found
 
 
-def passes(database: Longbow | LanceDb, queries: np.ndarray, truth: np.ndarray) -> Iterator[Told]:
+def passes(database: Database, queries: np.ndarray, truth: np.ndarray) -> Iterator[Told]:
     """For each effort a pass over half of the queries to warm up, and one over the others that is timed."""
     half = len(queries) // 2
     for effort in database.efforts:
@@ -193,7 +203,7 @@ def search(
 ) -> Told:
     """Opens what was built, and searches, with no more memory than the limit beyond what the interpreter has."""
     queries = mixture.questions()
-    __import__("longbow" if name == "longbow" else "lancedb")
+    __import__(name.partition("-")[0])
     before = resident_mb()
     confined = confined and confine(limit)
     began = time.perf_counter()

@@ -1,7 +1,7 @@
-"""More vectors than memory: Longbow with its vectors in postings, beside LanceDB at its best, with the same memory.
+"""More vectors than memory: Longbow with its vectors in postings, beside LanceDB at its best and faiss, with the same memory.
 
     python bench/spfresh/run_large.py [--rows 2000000 --dim 128 --centres 2000 --share 0.1] [--source FILE.npy]
-                                      [--only longbow,lancedb-pq,lancedb-hnsw,lancedb-flat] [--json FILE|-]
+                                      [--only longbow,lancedb-pq,lancedb-hnsw,lancedb-flat,faiss] [--json FILE|-]
 
 A mixture of Gaussians whose centres drift while rows come, or the vectors of a file, repeated with noise of 0.3 of their length;
 queries are of its last state, one at a time. Each database is
@@ -34,7 +34,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "databases")]
 import environments
 import machine
 
-DATABASES = ("longbow", "lancedb-pq", "lancedb-hnsw", "lancedb-flat")
+DATABASES = ("longbow", "lancedb-pq", "lancedb-hnsw", "lancedb-flat", "faiss")
 #: Recall at which rates are compared.
 RECALL = 0.95
 
@@ -104,8 +104,8 @@ def measure(name: str, given: argparse.Namespace, data: tuple[Path, Path]) -> di
     mixture, exact = data
     limit = str(int(given.rows * given.dim * 4 * given.share))
     python: str | Path = sys.executable
-    if name.startswith("lancedb"):
-        python = environments.ensure("lancedb", given.cache)
+    if name != "longbow":
+        python = environments.ensure(name.partition("-")[0], given.cache)
     with tempfile.TemporaryDirectory(dir=given.dir) as folder:
         told = run(python, "build", name, mixture, folder, limit)
         if "failed" not in told:
