@@ -19,6 +19,7 @@ mod bench_ann;
 mod bench_log;
 mod bench_spfresh;
 mod capacity;
+mod chart;
 mod cli;
 mod config_cmd;
 mod cpu_time;

@@ -94,6 +94,8 @@ pub enum What {
         mixture: Shape,
         /// What is done; the default if none.
         runbook: Option<PathBuf>,
+        /// Where the curves are drawn.
+        svg: Option<PathBuf>,
     },
     /// More rows than memory.
     Large {
@@ -158,6 +160,7 @@ pub fn command() -> clap::Command {
         .arg(path("dataset", "FILE", "The recipe's data as JSON, in place of drawn data: base, updates, queries").conflicts_with_all(["stream", "large"]))
         .arg(int("sweep", efforts, 1, longbow_engine::MAX_EF as i64).value_delimiter(',').conflicts_with("stream"))
         .arg(path("stream", "FILE|default", "Rows come and go while searches run: lines of {\"insert\":N}, {\"delete\":N}, {\"search\":N}; default: 100 rounds in which a hundredth goes and as much comes").conflicts_with("large"))
+        .arg(path("svg", "FILE", "Draws the rounds of a stream as curves: recall, latency, memory").requires("stream"))
         .arg(
             Arg::new("large")
                 .long("large")
@@ -249,6 +252,7 @@ fn what(matches: &ArgMatches) -> Result<What, String> {
         return Ok(What::Stream {
             mixture: shape(10_000, 100, 0.02)?,
             runbook: Some(runbook.clone()).filter(|path| path.as_os_str() != "default"),
+            svg: matches.get_one::<PathBuf>("svg").cloned(),
         });
     }
     if matches.get_flag("large") {
@@ -329,6 +333,7 @@ mod tests {
         let expected = What::Stream {
             mixture: shape,
             runbook: None,
+            svg: None,
         };
         assert_eq!(read("--stream default").expect("valid").what, expected);
         let What::Large { memory_limit, .. } = read("--large").expect("valid").what else {

@@ -26,10 +26,13 @@ mod rows;
 mod runbook;
 mod store;
 mod stream;
+mod svg;
 mod table;
 mod truth;
 
 use std::process::ExitCode;
+
+use longbow_disk::{Disk as _, RealDisk};
 
 use crate::out::{BAD_CONFIGURATION, complain, print, publish};
 use error::Error;
@@ -56,7 +59,11 @@ fn measure(settings: &Settings) -> Result<ExitCode, Error> {
             let report = recipe_bench::run(settings, source, sweep, *repeat)?;
             publish(&report, json, || table::recipe(&report))
         }
-        What::Stream { mixture, runbook } => {
+        What::Stream {
+            mixture,
+            runbook,
+            svg,
+        } => {
             let rounds = match runbook {
                 Some(path) => runbook::read(path, mixture.base, settings.k)?,
                 None => runbook::default_rounds(mixture.base),
@@ -68,6 +75,9 @@ fn measure(settings: &Settings) -> Result<ExitCode, Error> {
                 }
             };
             let report = stream::run(settings, *mixture, &rounds, &mut tell)?;
+            if let (Some(path), Some(picture)) = (svg, svg::draw(&report)) {
+                RealDisk.write_atomic(path, picture.as_bytes())?;
+            }
             publish(&report, json, || table::end(&report))
         }
         What::Large {
