@@ -12,7 +12,8 @@
 //!   (`insert`).
 //! - A posting that grows too long is split in two; vectors for which another centroid is now the nearest move there
 //!   (`split`). Both necessary conditions of LIRE are checked for those around.
-//! - Dead rows are swept out, and what gets too short is merged into its neighbours (`sweep`).
+//! - Dead rows are swept out, and what gets too short is merged into its neighbours (`sweep`). What stays long enough while its rows
+//!   go and others come elsewhere gets another centroid (`recentre`), which SPFresh has not: it follows what drifts.
 //! - Where much of the file is free, blocks move from its end, and it is cut (`shrink`).
 //!
 //! What differs from SPFresh: a row's vector never changes, so there are no versions to be told apart. Blocks never
@@ -35,6 +36,7 @@ mod moments;
 mod near;
 mod params;
 mod posting;
+mod recentre;
 mod save;
 mod search;
 mod shrink;

@@ -17,7 +17,8 @@ pub struct Swept {
 }
 
 impl SpFresh {
-    /// Takes dead rows out of `postings` postings from number `from` on, and merges those that got too short. Whoever
+    /// Takes dead rows out of `postings` postings from number `from` on, merges those that got too short, and gives
+    /// those another centroid whose vectors moved away from theirs. Whoever
     /// calls it again with [`Swept::next`] gets to the end; the first number is 0.
     ///
     /// Searches that see the rows must have ended: see [`SpFresh::is_over`].
@@ -28,7 +29,7 @@ impl SpFresh {
         let mut writer = self.writer.lock();
         let directory = self.directory.load_full();
         let mut edit = Edit::new(&directory, self.encoder(), &self.layout);
-        let (mut rows, mut short) = (0, Vec::new());
+        let (mut rows, mut short, mut changed) = (0, Vec::new(), Vec::new());
         let mut ids = directory.from(from);
         for posting in ids.by_ref().take(postings) {
             let mut places = Vec::new();
@@ -40,6 +41,7 @@ impl SpFresh {
             }
             if !places.is_empty() {
                 edit.remove(posting.id, &places);
+                changed.push(posting.id);
             }
             if posting.len() - places.len() < self.params.merge {
                 short.push(posting.id);
@@ -52,6 +54,9 @@ impl SpFresh {
         self.rows.fetch_sub(rows, Ordering::Release);
         for id in short {
             self.merge(&mut writer, id)?;
+        }
+        for id in changed {
+            self.recentre(&mut writer, id)?;
         }
         Ok(Swept { rows, next })
     }

@@ -95,3 +95,32 @@ fn each_vector_is_in_the_posting_of_its_nearest_centroid() {
         assert_eq!(directory.centroids.len(), directory.len());
     }
 }
+
+/// Rows go where clusters were, and as many come where they are now: no posting is ever split or merged for it.
+#[test]
+fn centroids_follow_what_drifts() {
+    let file = Box::new(super::store::tests::NoFile::default());
+    let params = SpFreshParams::default();
+    let index = SpFresh::new(space(32), params, file).expect("good parameters");
+    let vector = |row: u64| vector(row, 32);
+    (0..4_000).for_each(|row| index.insert(row, &vector(row)).expect("memory is there"));
+    for end in (4_000..24_000).step_by(400) {
+        (end..end + 400).for_each(|row| index.insert(row, &vector(row)).expect("memory is there"));
+        let dead = |row: u64| row + 4_000 < end + 400;
+        index.sweep(&dead, 0, usize::MAX).expect("memory is there");
+    }
+    let directory = index.directory.load_full();
+    let strayed = directory
+        .iter()
+        .filter(|posting| index.strayed(posting).is_some());
+    let strayed = strayed.count();
+    assert!(
+        3 * strayed <= directory.len(),
+        "{strayed} strayed, {index:?}"
+    );
+    let (all, wrong) = misplaced(&index);
+    assert_eq!(all, 4_000);
+    assert!(wrong < 80, "{wrong} in wrong postings, {index:?}");
+    let (most, all) = index.lengths();
+    assert!(most <= params.split && all < 8_000, "{most} {all}");
+}

@@ -1,0 +1,85 @@
+//! Postings whose vectors have moved away from their centroid.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::edit::Edit;
+use super::posting::{Centroid, Posting};
+use super::{SpFresh, Writer};
+use crate::error::Result;
+
+/// Squared distance of a posting's mean from its centroid, by the mean squared distance of its vectors from their mean, from which on
+/// it gets another centroid. The mean of a hundred vectors strays by a hundredth by chance.
+const STRAYED: f32 = 0.1;
+
+impl SpFresh {
+    /// Gives a posting the mean of its vectors for a centroid, if that came to lie far from the one that it has: rows went, and others came
+    /// elsewhere, but never so many that it was split. Queries are compared with centroids, and would not find the way to it. What
+    /// is nearer to another centroid then goes there, and what is nearer to the new one comes.
+    pub(super) fn recentre(&self, writer: &mut Writer, id: u64) -> Result<()> {
+        let directory = self.directory.load_full();
+        let Some(posting) = directory.get(id) else {
+            return Ok(());
+        };
+        let Some(mean) = self.strayed(posting) else {
+            return Ok(());
+        };
+        let around = self.around(&directory, posting);
+        let centroid = Arc::new(Centroid::new(self.encoder(), &mean));
+        let new = writer.number();
+        let mut edit = Edit::new(&directory, self.encoder(), &self.layout);
+        edit.take(id);
+        edit.create(new, Arc::clone(&centroid));
+        for member in posting.members(&self.layout) {
+            let vector = member.vector();
+            let mut nearest = (self.between(vector, &centroid), new);
+            for other in around.iter().filter(|_| member.own) {
+                let distance = self.between(vector, &other.centroid);
+                if distance < nearest.0 {
+                    nearest = (distance, other.id);
+                }
+            }
+            edit.push(nearest.1, member);
+        }
+        for other in &around {
+            let mut places = Vec::new();
+            for (place, member) in other.members(&self.layout).enumerate() {
+                let vector = member.vector();
+                if member.own
+                    && self.between(vector, &centroid) < self.between(vector, &other.centroid)
+                {
+                    places.push(place);
+                    edit.push(new, member);
+                }
+            }
+            // Vectors that came in this edit stand behind those of before, and take the places of those that go.
+            edit.remove(other.id, &places);
+        }
+        let directory = edit.finish(&self.store)?;
+        self.directory.store(Arc::new(directory));
+        writer.free.push(id);
+        self.moves.fetch_add(1, Ordering::Release);
+        let mut touched: Vec<u64> = around.iter().map(|posting| posting.id).collect();
+        touched.push(new);
+        self.split_long(writer, touched)
+    }
+
+    /// The mean of the vectors of a posting, if it lies far from the centroid.
+    pub(super) fn strayed(&self, posting: &Posting) -> Option<Vec<f32>> {
+        let mut mean = vec![0f32; self.layout.dim];
+        let mut norms = 0f32;
+        for member in posting.members(&self.layout) {
+            for (sum, element) in mean.iter_mut().zip(member.code) {
+                *sum += f32::from(*element as i8) * member.scale;
+            }
+            norms += member.norm;
+        }
+        let count = posting.len().max(1) as f32;
+        mean.iter_mut().for_each(|sum| *sum /= count);
+        let spread = norms / count - mean.iter().map(|x| x * x).sum::<f32>();
+        let away = posting.centroid.floats().zip(&mean);
+        let away: f32 = away.map(|(x, y)| (x - y) * (x - y)).sum();
+        // Not for infinite ones either.
+        (away.is_finite() && away > STRAYED * spread.max(0.0)).then_some(mean)
+    }
+}
