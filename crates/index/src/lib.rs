@@ -72,6 +72,7 @@ mod quantized;
 mod space;
 mod spfresh;
 mod stats;
+mod sync;
 mod top_k;
 mod twins;
 mod vector8;

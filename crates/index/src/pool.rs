@@ -1,7 +1,7 @@
 //! Room to work in that one search leaves to the next.
 
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Room for one search or insert.
 pub(crate) trait Room: Default {
