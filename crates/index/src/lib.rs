@@ -65,6 +65,9 @@ mod error;
 mod filter_cost;
 pub mod flat;
 mod hnsw;
+#[cfg(shuttle)]
+#[cfg(test)]
+mod interleave;
 mod mix;
 mod origin;
 mod pool;

@@ -10,6 +10,10 @@ mod explored;
 #[cfg(shuttle)]
 pub(crate) use explored::{ArcSwap, Mutex, MutexGuard, RwLock, atomic};
 
+#[cfg(shuttle)]
+#[cfg(test)]
+pub(crate) use explored::point;
+
 #[cfg(not(shuttle))]
 pub(crate) use {
     arc_swap::ArcSwap,

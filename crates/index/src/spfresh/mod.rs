@@ -28,6 +28,9 @@ mod cold;
 mod directory;
 mod edit;
 mod insert;
+#[cfg(shuttle)]
+#[cfg(test)]
+mod interleave;
 mod load;
 mod merge;
 mod moments;
