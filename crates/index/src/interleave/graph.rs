@@ -30,9 +30,10 @@ const ALL: u64 = FIRST + 2 * EACH;
 /// Of the first rows, these die at the first moment.
 const DEAD: Range<u64> = 0..3;
 
-/// Half of the vectors have a twin, in the other half of the rows.
+/// The first three of each thread's rows have the vectors of first rows, and become their twins.
 fn vector(row: u64) -> [f32; 8] {
-    let seed = if row % 2 == 0 { row % (ALL / 2) } else { row };
+    let twin = row >= FIRST && (row - FIRST) % EACH < 3;
+    let seed = if twin { 1 + (row - FIRST) % EACH } else { row };
     std::array::from_fn(|at| (mix(seed << 8 | at as u64) >> 40) as f32 / 8_388_608.0 - 1.0)
 }
 
@@ -159,7 +160,9 @@ fn rows_come_and_go(edge_codes: bool) {
             scope.spawn(|| world.search(1));
         });
         world.search(ALL - 1);
-        assert_eq!(world.graph.len() as u64, ALL - (DEAD.end - DEAD.start));
+        // One that died stays as long as a twin hangs behind it.
+        let left = ALL as usize - world.graph.len();
+        assert!((1..=3).contains(&left), "{left} nodes left");
     });
 }
 
