@@ -8,7 +8,7 @@ use super::explore;
 use crate::pool::{Pool, Room};
 use crate::sync::point;
 
-/// Rooms that were not dropped. Each test has a thread of its own, in which all its executions run.
+/// Rooms that were not dropped, of the one test that has such, whose executions run one after the other.
 static ROOMS: AtomicUsize = AtomicUsize::new(0);
 
 struct Single {

@@ -9,7 +9,7 @@ use crate::sync::atomic::AtomicUsize;
 use crate::sync::point;
 use crate::visits::Visits;
 
-const TURNS: usize = 3;
+const TURNS: usize = 4;
 
 /// Parts that die one after the other, as of a moment, and are taken out when nobody sees them.
 struct Structure {
@@ -20,14 +20,20 @@ struct Structure {
 }
 
 impl Structure {
+    /// Lets parts die one by one, and takes them out two by two.
     fn take_out(&self) {
         for part in 0..TURNS {
             self.moment.store(part + 1, SeqCst);
             self.visits.turn();
+            if part % 2 == 0 {
+                continue;
+            }
             while !self.visits.are_over() {
                 thread::yield_now();
             }
-            self.gone[part].store(true, SeqCst);
+            for part in [part - 1, part] {
+                self.gone[part].store(true, SeqCst);
+            }
         }
     }
 

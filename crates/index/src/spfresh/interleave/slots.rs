@@ -9,10 +9,12 @@ use super::file::Mapped;
 use crate::interleave::explore;
 use crate::spfresh::BlockFile;
 use crate::spfresh::store::Store;
-use crate::sync::{ArcSwap, Mutex, point};
+use crate::sync::{ArcSwap, Mutex};
 
 const STRIDE: usize = 64;
-const WRITES: u8 = 6;
+const WRITES: u8 = 12;
+/// How often a checkpoint is looked at before it holds: what is to last until it does takes long.
+const LOOKS: usize = 4;
 
 /// A store, and a directory of two blocks of which each writer makes another.
 struct World {
@@ -77,9 +79,9 @@ impl World {
     }
 
     fn search(&self) {
-        for _ in 0..WRITES {
+        for _ in 0..WRITES / 2 {
             let directory = self.directory.load_full();
-            for block in directory.iter().flatten() {
+            for block in directory.iter().cycle().take(8).flatten() {
                 self.check(block.slot, block.byte, "a search has it");
             }
         }
@@ -96,8 +98,7 @@ impl World {
                 self.named.lock().expect("no panic")[1] = coming.clone();
                 self.store.name(coming.into_keys());
             }
-            point();
-            self.check_named();
+            (0..LOOKS).for_each(|_| self.check_named());
             let mut named = self.named.lock().expect("no panic");
             named[0] = named[1].clone();
             drop(named);
