@@ -19,6 +19,10 @@ QUERIES ?= 100000
 FUZZ_SECONDS ?= 600
 ROUNDS ?= 100
 TIMES ?= 10
+ITERATIONS ?= 2000
+
+# The index with twins of its locks and atomics, for a scheduler that explores how threads interleave.
+INTERLEAVED := RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(TARGET)/shuttle $(CARGO)
 
 # What Python loads as the engine: a link to what cargo built.
 ENGINE := python/longbow/_engine.abi3.so
@@ -26,9 +30,10 @@ ENGINE := python/longbow/_engine.abi3.so
 # The Python side starts the binary that was just built.
 export LONGBOW_BIN := $(TARGET)/release/longbow
 export TEXT
+export ITERATIONS
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo build test test-rust test-python ci fmt fmt-check clippy doc lint-python tidy bench bench-log bench-ann bench-databases bench-filtered bench-spfresh torture clean
+.PHONY: help demo build test test-rust test-python interleave ci fmt fmt-check clippy doc lint-python tidy bench bench-log bench-ann bench-databases bench-filtered bench-spfresh torture clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +54,10 @@ test-python: build $(VENV)/ready
 	$(PY) -m pytest -q scripts/tests bench/log_peers bench/ann bench/databases bench/filtered bench/spfresh
 	cd python && ../$(PY) -m pytest -q
 
-ci: fmt-check clippy doc lint-python test ## What must pass before anything lands
+interleave: ## Threads of the index in ITERATIONS orders; with TEST=churn that test alone, by SCHEDULE if that is set
+	$(INTERLEAVED) test $(LOCKED) -p longbow-index --lib interleave::$(TEST)
+
+ci: fmt-check clippy doc lint-python test interleave ## What must pass before anything lands
 
 fmt: $(VENV)/ready ## Format all code
 	$(CARGO) fmt --all
@@ -60,6 +68,7 @@ fmt-check:
 
 clippy: ## Rust's linter; a warning is an error
 	$(CARGO) clippy $(LOCKED) --workspace --all-targets -- -D warnings
+	$(INTERLEAVED) clippy $(LOCKED) -p longbow-index --all-targets -- -D warnings
 
 doc: ## The documentation of the code, target/doc
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(LOCKED) --workspace --no-deps --document-private-items --quiet
@@ -91,8 +100,9 @@ bench-spfresh: build $(VENV)/ready ## Updates and searches of a small set, besid
 	$(PY) bench/spfresh/run.py
 	$(LONGBOW_BIN) bench spfresh
 
-torture: build $(VENV)/ready ## TIMES as many random lives and faults, CASES property tests each, QUERIES beside writes, FUZZ_SECONDS of fuzz, ROUNDS of kill -9
+torture: build $(VENV)/ready ## TIMES as many random lives, faults and interleavings, CASES property tests each, QUERIES beside writes, FUZZ_SECONDS of fuzz, ROUNDS of kill -9
 	TORTURE=$(TIMES) $(CARGO) test $(LOCKED) -p longbow-engine --test it
+	SHUTTLE_RANDOM_SEED=$$RANDOM $(MAKE) interleave ITERATIONS=$$(($(TIMES) * $(ITERATIONS)))
 	QUERIES=$(QUERIES) $(CARGO) test $(LOCKED) --workspace --test churn
 	FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(LOCKED) --workspace --test fuzz
 	PROPTEST_CASES=$(CASES) $(CARGO) test $(LOCKED) --workspace

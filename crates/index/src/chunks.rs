@@ -1,10 +1,10 @@
 //! Memory that grows and never moves: items of one size in chunks, found through a two-level directory.
 
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// Most bytes of a chunk, unless a single item is larger. The system backs them with memory as they are written.
 const CHUNK_BYTES: usize = 16 << 20;

@@ -1,7 +1,7 @@
 //! Exact search by comparing the query with every vector.
 
+use crate::sync::RwLock;
 use longbow_kernels::Kernels;
-use parking_lot::RwLock;
 
 use crate::checkpoint::VectorSource;
 use crate::error::Result;

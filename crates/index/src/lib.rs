@@ -65,6 +65,9 @@ mod error;
 mod filter_cost;
 pub mod flat;
 mod hnsw;
+#[cfg(shuttle)]
+#[cfg(test)]
+mod interleave;
 mod mix;
 mod origin;
 mod pool;
@@ -72,6 +75,7 @@ mod quantized;
 mod space;
 mod spfresh;
 mod stats;
+mod sync;
 mod top_k;
 mod twins;
 mod vector8;

@@ -1,7 +1,7 @@
 //! Room to work in that one search leaves to the next.
 
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Room for one search or insert.
 pub(crate) trait Room: Default {
@@ -9,8 +9,9 @@ pub(crate) trait Room: Default {
     fn bytes(&self) -> usize;
 }
 
-/// Rooms that are kept for reuse; more searches than this at once allocate anew.
-const KEPT: usize = 64;
+/// Rooms that are kept for reuse; more searches than this at once allocate anew. Where
+/// interleavings are explored, they are few enough to be used up.
+const KEPT: usize = if cfg!(shuttle) { 2 } else { 64 };
 
 /// A pool without locks: a slot is emptied and filled by one exchange.
 pub(crate) struct Pool<T: Room> {

@@ -1,6 +1,6 @@
 //! Chains of nodes that a graph cannot tell apart: all but the first are found through it alone.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// Puts a node, which nobody else knows yet, next to another in its chain: `first` is the link of the node that is there,
 /// `link` that of the new one, which is `twin`.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use crate::sync::ArcSwap;
+use crate::sync::Mutex;
 
 /// A search or an insert that is inside, from when it was made until it is dropped.
 #[derive(Debug, Clone)]

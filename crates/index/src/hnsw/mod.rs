@@ -25,11 +25,11 @@ mod select;
 mod vectors;
 mod walk;
 
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::sync::Mutex;
 use longbow_kernels::Metric;
-use parking_lot::Mutex;
 
 pub use params::HnswParams;
 

@@ -1,6 +1,6 @@
 //! What a graph keeps of each node besides its vector: row, twin, and links by level.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 use longbow_kernels::prefetch;
 

@@ -24,12 +24,12 @@
 //! The first part is read when a distance to the node is computed, the rest when its edges are followed, each from
 //! begin to end, which is what memory is fastest at.
 
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{self, GROUP, SLOTS};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 use crate::chunks::{ALIGN, Chunks};
 use crate::twins::chain;

@@ -55,8 +55,8 @@ mod walk;
 
 pub(crate) use save::NODE as SAVED_NODE;
 
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use longbow_kernels::Metric;
 use longbow_kernels::rabitq::DIM_STEP;
@@ -67,8 +67,8 @@ pub use removal::Progress;
 
 use crate::encode::Encoder;
 use crate::origin::Origin;
+use crate::sync::{Mutex, RwLock};
 use level::{LEVELS, Level};
-use parking_lot::{Mutex, RwLock};
 use places::Places;
 use removal::Removal;
 use scratch::Scratch;

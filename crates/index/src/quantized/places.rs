@@ -1,10 +1,10 @@
 //! Which node holds a row, and which row a node holds.
 
+use crate::sync::atomic::{AtomicU32, Ordering};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use parking_lot::RwLock;
+use crate::sync::RwLock;
 
 use super::block::NONE;
 use crate::chunks::Chunks;

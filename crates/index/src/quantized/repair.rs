@@ -1,6 +1,6 @@
 //! Nodes whose neighbours leave choose anew.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 use longbow_kernels::rabitq::SLOTS;
 

@@ -1,4 +1,4 @@
-use std::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 /// Searches that ask for their pages beforehand after one that had some read.
 const SEARCHES: u32 = 256;

@@ -30,6 +30,9 @@ mod cold;
 mod directory;
 mod edit;
 mod insert;
+#[cfg(shuttle)]
+#[cfg(test)]
+mod interleave;
 mod load;
 mod merge;
 mod moments;
@@ -47,13 +50,13 @@ mod sweep;
 mod tests;
 mod two_means;
 
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
+use crate::sync::ArcSwap;
+use crate::sync::Mutex;
 use longbow_kernels::rabitq::DIM_STEP;
-use parking_lot::Mutex;
 
 pub(crate) use block::Layout;
 pub use load::Lost;

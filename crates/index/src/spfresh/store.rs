@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 /// Where an index keeps its blocks: a file, or memory, of the caller's.
 pub trait BlockFile: Send + Sync + fmt::Debug {

@@ -41,7 +41,7 @@ fn vector(row: u64, dim: usize) -> Vec<u8> {
 }
 
 /// Vectors in the index, and those of them for which another centroid is nearer than that of their own posting.
-fn misplaced(index: &SpFresh) -> (usize, usize) {
+pub(super) fn misplaced(index: &SpFresh) -> (usize, usize) {
     let directory = index.directory.load_full();
     let (mut all, mut wrong) = (0, 0);
     for posting in directory.iter() {
