@@ -65,7 +65,7 @@ pub trait BlockFile: Send + Sync + fmt::Debug {
 /// More often, and blocks would move that are soon written anew anyway.
 const SLOTS_FOR_ONE_FREE: usize = 8;
 /// So few free slots are left alone.
-const FEWEST_FREE: usize = 32;
+const FEWEST_FREE: usize = if cfg!(shuttle) { 1 } else { 32 };
 
 /// The last checkpoint that holds names the slot.
 const HOLDS: u8 = 1;

@@ -142,6 +142,13 @@ impl BlockFile for Mapped {
         Some(self.0.version(version))
     }
 
+    fn cut(&self, len: u64) -> io::Result<()> {
+        point();
+        let slots = len as usize / self.0.stride;
+        self.0.now.lock().expect("no panic").slots.truncate(slots);
+        Ok(())
+    }
+
     fn sync(&self) -> io::Result<()> {
         point();
         let contents = self.contents();

@@ -59,7 +59,6 @@ impl World {
     fn write(&self, place: usize) {
         for write in 0..WRITES {
             let byte = WRITES * place as u8 + write;
-            let _writer = self.writer.lock();
             let slot = self.store.write(&[byte; STRIDE]).expect("no file fails");
             let used = self.used.lock().expect("no panic").insert(slot, byte);
             assert_eq!(used, None, "slot {slot} is in use");
@@ -72,6 +71,7 @@ impl World {
                 store: Arc::clone(&self.store),
                 used: Arc::clone(&self.used),
             };
+            let _writer = self.writer.lock();
             let mut directory = (*self.directory.load_full()).clone();
             directory[place] = Some(Arc::new(block));
             self.directory.store(Arc::new(directory));
@@ -102,7 +102,7 @@ impl World {
             let mut named = self.named.lock().expect("no panic");
             named[0] = named[1].clone();
             drop(named);
-            self.store.hold();
+            self.store.hold().expect("no file fails");
             self.check_named();
         }
     }
