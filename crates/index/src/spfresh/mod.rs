@@ -19,6 +19,13 @@
 //! at once: a search holds one, takes no lock, and never misses a vector that moves. A slot of the file is given out
 //! again when no directory that anyone holds has it, and no checkpoint names it ([`store`]).
 //!
+//! Rows are in shards by their number (`route`), each with postings and a lock of its own ([`shard`]): inserts wait for
+//! those into the same shard only, and all that moves rows stays within one. They share the file of blocks. A search chooses
+//! the nearest postings of all shards together, and does not read more because there are many; but what is near a query
+//! is in a posting of each, so more must be read to find as much. Long searches are read by several threads ([`read`]).
+//! Each posting knows how far its vectors reach ([`reach`]): an exact search ends where no posting can add anything
+//! ([`exact`]).
+//!
 //! Good for: more vectors than memory, changes all day. Not for: least latency where all fits in memory, where a
 //! [`crate::QuantizedGraph`] is faster; the inner product, for which there are no codes yet.
 

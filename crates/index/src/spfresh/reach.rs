@@ -106,7 +106,6 @@ impl Reach {
 }
 
 /// A query, to be compared with bounds.
-#[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     encoder: &'a Encoder,
     query: &'a Encoded,
