@@ -152,6 +152,16 @@ impl Encoder {
         (query.norm + vector.norm - 2.0 * vector.scale * dot).max(0.0)
     }
 
+    /// Inner product of a rotated query, rounded to 16 bits, and the elements of an eight-bit code, without its scale.
+    ///
+    /// # Safety
+    /// The code has `dim()` readable bytes.
+    #[inline(always)]
+    pub(crate) unsafe fn product(&self, query: &Encoded, vector: Vector8) -> f32 {
+        // SAFETY: the caller vouches for the bytes.
+        unsafe { self.rabitq.dot_query(&query.planes, vector.code) }
+    }
+
     /// Squared distance of two eight-bit codes.
     ///
     /// # Safety

@@ -4,6 +4,7 @@ use longbow_kernels::rabitq::{Base, Lut, SLOTS};
 
 use super::block::{Draft, Layout, Member, Way};
 use super::near::{Found, Near};
+use super::shard::address;
 use crate::encode::{Encoded, Encoder};
 use crate::stats::SearchStats;
 use crate::vector8::Vector8;
@@ -79,15 +80,14 @@ impl Centroids {
         }
     }
 
-    /// The numbers of the `count` postings with the nearest centroids, nearest first, with their squared distances.
+    /// Brings those that can be among the nearest to what was found in other shards, by the addresses of their postings.
     pub(super) fn nearest(
         &self,
         asked: Asked<'_>,
-        (layout, count): (&Layout, usize),
+        (layout, shard): (&Layout, usize),
+        near: &mut Near,
         stats: &mut SearchStats,
-    ) -> Vec<(u64, f32)> {
-        let mut near = Near::default();
-        near.clear(count.min(self.len()));
+    ) {
         let Asked {
             encoder,
             query,
@@ -120,13 +120,11 @@ impl Centroids {
                 stats.distance_computations += 1;
                 near.push(Found {
                     distance,
-                    row: member.row,
+                    row: address(shard, member.row),
                     scale: member.scale,
                 });
             }
         }
-        let found = near.sorted().iter();
-        found.map(|found| (found.row, found.distance)).collect()
     }
 
     /// Bytes of memory.

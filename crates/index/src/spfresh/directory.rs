@@ -95,12 +95,14 @@ fn place(id: u64) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spfresh::reach::Reach;
     use crate::spfresh::tests::centroid;
 
     fn posting(id: u64) -> Posting {
         Posting {
             id,
             centroid: centroid(),
+            reach: Reach::default(),
             blocks: Vec::new(),
         }
     }

@@ -7,6 +7,7 @@ use longbow_kernels::rabitq::SLOTS;
 use super::block::{Block, Draft, Layout, Member, Way};
 use super::directory::Directory;
 use super::posting::{Centroid, Posting};
+use super::reach::Reach;
 use super::store::Store;
 use crate::encode::Encoder;
 
@@ -22,6 +23,8 @@ pub(super) struct Edit<'a> {
 /// A posting that is being changed.
 struct PostingDraft {
     centroid: Arc<Centroid>,
+    /// Unknown once a vector went: it is reckoned anew at the end.
+    reach: Option<Reach>,
     pieces: Vec<Piece>,
 }
 
@@ -49,6 +52,10 @@ impl Piece {
         }
     }
 
+    fn members<'b>(&'b self, layout: &'b Layout) -> impl Iterator<Item = Member<'b>> {
+        (0..self.len()).map(move |at| self.member(layout, at))
+    }
+
     fn member<'b>(&'b self, layout: &'b Layout, at: usize) -> Member<'b> {
         match self {
             Piece::Same(block) => block.read(layout).member(at),
@@ -62,8 +69,20 @@ impl PostingDraft {
         let blocks = posting.blocks.iter().map(Arc::clone);
         PostingDraft {
             centroid: Arc::clone(&posting.centroid),
+            reach: Some(posting.reach),
             pieces: blocks.map(Piece::Same).collect(),
         }
+    }
+
+    fn reach(&self, encoder: &Encoder, layout: &Layout) -> Reach {
+        self.reach.unwrap_or_else(|| {
+            let members = |piece| Piece::members(piece, layout);
+            Reach::of(
+                encoder,
+                &self.centroid,
+                self.pieces.iter().flat_map(members),
+            )
+        })
     }
 
     fn len(&self) -> usize {
@@ -97,6 +116,7 @@ impl<'a> Edit<'a> {
         centroids.push(self.encoder, self.layout, centroid.member(id));
         let draft = PostingDraft {
             centroid,
+            reach: Some(Reach::default()),
             pieces: Vec::new(),
         };
         self.drafts.insert(id, draft);
@@ -127,6 +147,11 @@ impl<'a> Edit<'a> {
         let from = draft.centroid.vector();
         // SAFETY: codes of the centroid and of members have the dimension of the encoder.
         let (add, factor) = unsafe { encoder.way(from, member.vector(), &mut bits) };
+        if let Some(reach) = draft.reach.as_mut()
+            && member.own
+        {
+            reach.grow(encoder, from, member.vector());
+        }
         if draft.pieces.last().is_none_or(|last| last.len() == SLOTS) {
             draft.pieces.push(Piece::New(Draft::new(layout)));
         }
@@ -149,6 +174,9 @@ impl<'a> Edit<'a> {
             return;
         };
         let from = draft.centroid.vector();
+        if !places.is_empty() {
+            draft.reach = None;
+        }
         for place in places.iter().rev() {
             let end = draft.len() - 1;
             if *place != end {
@@ -182,6 +210,7 @@ impl<'a> Edit<'a> {
     pub(super) fn finish(self, store: &Arc<Store>) -> io::Result<Directory> {
         let mut directory = self.directory;
         for (id, draft) in self.drafts {
+            let reach = draft.reach(self.encoder, self.layout);
             let mut blocks = Vec::with_capacity(draft.pieces.len());
             for piece in draft.pieces {
                 blocks.push(match piece {
@@ -192,6 +221,7 @@ impl<'a> Edit<'a> {
             directory.put(Posting {
                 id,
                 centroid: draft.centroid,
+                reach,
                 blocks,
             });
         }

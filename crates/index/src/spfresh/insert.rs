@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::SpFresh;
 use super::block::Member;
 use super::edit::Edit;
 use super::posting::Centroid;
-use super::{SpFresh, Writer};
+use super::route::route;
+use super::shard::{Shard, Writer};
 use crate::encode::Encoded;
 use crate::error::Result;
 
@@ -16,7 +18,8 @@ const BOUNDARY: f32 = 1.3;
 const CANDIDATES: usize = 4;
 
 impl SpFresh {
-    /// Adds a row. Threads that add rows find their postings side by side, and write one after the other.
+    /// Adds a row to its shard. Threads that add rows find their postings side by side, and write one after the other where
+    /// the shard is the same.
     ///
     /// # Errors
     /// If the vector has another length, or the file cannot be written; the row is not in the index then.
@@ -37,25 +40,26 @@ impl SpFresh {
             norm: code.norm,
             sum: code.sum,
         };
+        let shard = &self.shards[route(row, self.shards.len())];
         loop {
-            let moves = self.moves.load(Ordering::Acquire);
-            let homes = self.homes(&decoded);
-            let mut writer = self.writer.lock();
+            let moves = shard.moves.load(Ordering::Acquire);
+            let homes = self.homes(shard, &decoded);
+            let mut writer = shard.writer.lock();
             // Where postings were split or merged meanwhile, another may be nearer.
-            if moves == self.moves.load(Ordering::Acquire) {
-                self.append(&mut writer, &homes, &decoded, member)?;
+            if moves == shard.moves.load(Ordering::Acquire) {
+                self.append((shard, &mut writer), &homes, &decoded, member)?;
                 self.rows.fetch_add(1, Ordering::Release);
                 // The row is there. What stays too long because a split cannot be written is split after a later row, and
                 // if that cannot be written either, its insert tells.
-                let _ = self.split_long(&mut writer, homes);
+                let _ = self.split_long((shard, &mut writer), homes);
                 return Ok(());
             }
         }
     }
 
-    /// The postings that a vector belongs into, its own first; none if there is no posting.
-    fn homes(&self, vector: &Encoded) -> Vec<u64> {
-        let directory = self.directory.load_full();
+    /// The postings of a shard that a vector belongs into, its own first; none if there is no posting.
+    fn homes(&self, shard: &Shard, vector: &Encoded) -> Vec<u64> {
+        let directory = shard.directory.load_full();
         let count = match self.params.replicas {
             1 => 1,
             many => many * CANDIDATES,
@@ -94,12 +98,12 @@ impl SpFresh {
     /// Writes a vector into its postings, or into a first one.
     fn append(
         &self,
-        writer: &mut Writer,
+        (shard, writer): (&Shard, &mut Writer),
         homes: &[u64],
         vector: &Encoded,
         member: Member<'_>,
     ) -> Result<()> {
-        let before = self.directory.load();
+        let before = shard.directory.load();
         let mut edit = Edit::new(&before, self.encoder(), &self.layout);
         for (place, home) in homes.iter().enumerate() {
             let own = place == 0;
@@ -110,10 +114,10 @@ impl SpFresh {
             let id = writer.number();
             edit.create(id, Arc::new(centroid));
             edit.push(id, member);
-            self.moves.fetch_add(1, Ordering::Release);
+            shard.moves.fetch_add(1, Ordering::Release);
         }
         let directory = edit.finish(&self.store)?;
-        self.directory.store(Arc::new(directory));
+        shard.directory.store(Arc::new(directory));
         Ok(())
     }
 }

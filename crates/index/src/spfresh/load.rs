@@ -6,7 +6,9 @@ use longbow_kernels::rabitq::SLOTS;
 use super::block::Block;
 use super::directory::Directory;
 use super::posting::{Centroid, Posting};
-use super::save::{MAGIC, VERSION};
+use super::reach::Reach;
+use super::save::{MAGIC, ONE_SHARD, VERSION};
+use super::shard::{self, Shard};
 use super::store::{BlockFile, Store};
 use super::{SpFresh, SpFreshParams};
 use crate::checkpoint::{Reader, checked, same};
@@ -14,12 +16,15 @@ use crate::error::{Error, Result};
 use crate::origin::Origin;
 use crate::space::Space;
 
+/// The centroid of a posting, and the slots of its blocks.
+type Posted = (Vec<f32>, Vec<u32>);
+
 /// What bytes of a checkpoint say, before any block was read.
 struct Saved {
     rows: u64,
     origin: Origin,
-    /// The centroid of each posting, and the slots of its blocks.
-    postings: Vec<(Vec<f32>, Vec<u32>)>,
+    /// The postings of each shard.
+    shards: Vec<Vec<Posted>>,
 }
 
 /// Postings of a checkpoint that are damaged.
@@ -76,43 +81,61 @@ impl SpFresh {
             return Err(Error::Truncated { need, have });
         }
         let store = Store::with(file, stride, &named);
-        let index = Self::with(space, params, saved.origin, store)?;
-        let mut directory = Directory::default();
-        let (mut rows, mut lost) = (0, None::<Lost>);
-        for (id, (centroid, slots)) in (0..).zip(&saved.postings) {
-            let centroid = Arc::new(Centroid::new(index.encoder(), centroid));
-            let blocks = index.read_blocks(slots).unwrap_or_else(|first| {
-                let lost = lost.get_or_insert(Lost { postings: 0, first });
-                lost.postings += 1;
-                Vec::new()
-            });
-            let centroids = Arc::make_mut(&mut directory.centroids);
-            centroids.push(index.encoder(), &index.layout, centroid.member(id));
-            let posting = Posting {
-                id,
-                centroid,
-                blocks,
-            };
-            let members = posting.members(&index.layout);
-            rows += members.filter(|member| member.own).count() as u64;
-            directory.put(posting);
+        let params = SpFreshParams {
+            shards: saved.shards.len(),
+            ..params
+        };
+        let mut index = Self::with(space, params, saved.origin, store)?;
+        let (mut shards, mut rows, mut lost) = (Vec::new(), 0, None);
+        for postings in &saved.shards {
+            let (directory, own) = index.read_shard(postings, &mut lost);
+            rows += own;
+            shards.push(Shard::new(directory, postings.len() as u64));
         }
         if lost.is_none() {
             same("rows", &saved.rows, &rows)?;
         }
-        index.writer.lock().next = saved.postings.len() as u64;
-        index.directory.store(Arc::new(directory));
+        index.shards = shards.into();
         index.rows.store(rows, Ordering::Release);
         Ok((index, lost))
     }
 
     /// Tells each row that is in it, once, in no order.
     pub fn each_row(&self, tell: &mut dyn FnMut(u64)) {
-        let directory = self.directory.load_full();
-        for posting in directory.iter() {
-            let own = posting.members(&self.layout).filter(|member| member.own);
-            own.for_each(|member| tell(member.row));
+        for directory in self.directories() {
+            for posting in directory.iter() {
+                let own = posting.members(&self.layout).filter(|member| member.own);
+                own.for_each(|member| tell(member.row));
+            }
         }
+    }
+
+    /// The postings of a shard with their blocks, and the number of rows that are in it. Those with a damaged block are
+    /// empty, and counted as lost.
+    fn read_shard(&self, postings: &[Posted], lost: &mut Option<Lost>) -> (Directory, u64) {
+        let (mut directory, mut rows) = (Directory::default(), 0);
+        for (id, (centroid, slots)) in (0..).zip(postings) {
+            // An index without rows may have no origin yet.
+            let encoder = self.encoder();
+            let centroid = Arc::new(Centroid::new(encoder, centroid));
+            let blocks = self.read_blocks(slots).unwrap_or_else(|first| {
+                lost.get_or_insert(Lost { postings: 0, first }).postings += 1;
+                Vec::new()
+            });
+            let centroids = Arc::make_mut(&mut directory.centroids);
+            centroids.push(encoder, &self.layout, centroid.member(id));
+            let mut posting = Posting {
+                id,
+                centroid,
+                reach: Reach::default(),
+                blocks,
+            };
+            let members = || posting.members(&self.layout);
+            rows += members().filter(|member| member.own).count() as u64;
+            posting.reach = Reach::of(encoder, &posting.centroid, members());
+            directory.put(posting);
+        }
+        (directory, rows)
     }
 
     /// Checks what [`SpFresh::save`] wrote, and that every block which it names is in the file as it was written.
@@ -184,33 +207,41 @@ impl SpFresh {
 
 impl Saved {
     fn read(space: Space, params: SpFreshParams, input: &[u8]) -> Result<Saved> {
+        let old = input.get(8..12) == Some(&ONE_SHARD.to_le_bytes());
+        let version = if old { ONE_SHARD } else { VERSION };
         let mut reader = Reader {
-            input: checked(input, MAGIC, VERSION)?,
+            input: checked(input, MAGIC, version)?,
             at: 0,
         };
         let origin = Origin::new(space, params.seed)?;
         let rows = origin.read_head(&mut reader)?;
         origin.read_centre(rows, &mut reader)?;
         let dim = SpFresh::layout(space, params)?.dim;
-        let mut postings = Vec::new();
-        for _ in 0..reader.u32()? {
-            let centroid = reader.floats("centroid", dim)?;
-            let blocks = reader.u32()? as usize;
-            let (slots, _) = reader.bytes(blocks.saturating_mul(4))?.as_chunks();
-            let slots = slots.iter().map(|slot| u32::from_le_bytes(*slot));
-            postings.push((centroid, slots.collect()));
+        let count = if old { 1 } else { shards(&mut reader)? };
+        let mut shards = Vec::new();
+        for _ in 0..count {
+            let mut postings = Vec::new();
+            for _ in 0..reader.u32()? {
+                let centroid = reader.floats("centroid", dim)?;
+                let blocks = reader.u32()? as usize;
+                let (slots, _) = reader.bytes(blocks.saturating_mul(4))?.as_chunks();
+                let slots = slots.iter().map(|slot| u32::from_le_bytes(*slot));
+                postings.push((centroid, slots.collect()));
+            }
+            shards.push(postings);
         }
         same("length", &(reader.at + 4), &input.len())?;
         Ok(Saved {
             rows,
             origin,
-            postings,
+            shards,
         })
     }
 
     /// All slots that are named, in order, each once.
     fn slots(&self) -> Result<Vec<u32>> {
-        let slots = self.postings.iter().flat_map(|(_, slots)| slots);
+        let postings = self.shards.iter().flatten();
+        let slots = postings.flat_map(|(_, slots)| slots);
         let mut slots: Vec<u32> = slots.copied().collect();
         slots.sort_unstable();
         match slots.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -223,4 +254,19 @@ impl Saved {
             }),
         }
     }
+}
+
+/// Reads how many shards there are.
+fn shards(reader: &mut Reader<'_>) -> Result<u32> {
+    let at = reader.at as u64;
+    let got = reader.u32()?;
+    if (1..=shard::MOST as u32).contains(&got) {
+        return Ok(got);
+    }
+    Err(Error::Inconsistent {
+        at,
+        field: "number of shards",
+        got: u64::from(got),
+        limit: shard::MOST as u64,
+    })
 }

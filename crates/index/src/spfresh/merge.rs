@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::SpFresh;
 use super::edit::Edit;
-use super::{SpFresh, Writer};
+use super::shard::{Shard, Writer};
 use crate::error::Result;
 
 impl SpFresh {
     /// Takes a posting out if it is too short, and puts its vectors into those of the nearest other centroids.
-    pub(super) fn merge(&self, writer: &mut Writer, id: u64) -> Result<()> {
-        let directory = self.directory.load_full();
+    pub(super) fn merge(&self, (shard, writer): (&Shard, &mut Writer), id: u64) -> Result<()> {
+        let directory = shard.directory.load_full();
         let Some(posting) = directory.get(id) else {
             return Ok(());
         };
@@ -29,9 +30,12 @@ impl SpFresh {
             edit.push(home.expect("there are others"), member);
         }
         let directory = edit.finish(&self.store)?;
-        self.directory.store(Arc::new(directory));
+        shard.directory.store(Arc::new(directory));
         writer.free.push(id);
-        self.moves.fetch_add(1, Ordering::Release);
-        self.split_long(writer, around.iter().map(|posting| posting.id).collect())
+        shard.moves.fetch_add(1, Ordering::Release);
+        self.split_long(
+            (shard, writer),
+            around.iter().map(|posting| posting.id).collect(),
+        )
     }
 }

@@ -21,6 +21,13 @@
 //! at once: a search holds one, takes no lock, and never misses a vector that moves. A slot of the file is given out
 //! again when no directory that anyone holds has it, and no checkpoint names it ([`store`]).
 //!
+//! Rows are in shards by their number (`route`), each with postings and a lock of its own ([`shard`]): inserts wait for
+//! those into the same shard only, and all that moves rows stays within one. They share the file of blocks. A search chooses
+//! the nearest postings of all shards together, and does not read more because there are many; but what is near a query
+//! is in a posting of each, so more must be read to find as much. Long searches are read by several threads ([`read`]).
+//! Each posting knows how far its vectors reach ([`reach`]): an exact search ends where no posting can add anything
+//! ([`exact`]).
+//!
 //! Good for: more vectors than memory, changes all day. Not for: least latency where all fits in memory, where a
 //! [`crate::QuantizedGraph`] is faster; the inner product, for which there are no codes yet.
 
@@ -29,20 +36,27 @@ mod centroids;
 mod cold;
 mod directory;
 mod edit;
+mod exact;
 mod insert;
 #[cfg(shuttle)]
 #[cfg(test)]
 mod interleave;
 mod load;
 mod merge;
+mod merge_sorted;
 mod moments;
 mod near;
 mod params;
 mod posting;
+mod reach;
+mod read;
 mod recentre;
+mod route;
 mod save;
 mod search;
+mod shard;
 mod shrink;
+mod side_by_side;
 mod split;
 mod store;
 mod sweep;
@@ -54,8 +68,6 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
 use std::sync::Arc;
 
-use crate::sync::ArcSwap;
-use crate::sync::Mutex;
 use longbow_kernels::rabitq::DIM_STEP;
 
 pub(crate) use block::Layout;
@@ -72,6 +84,7 @@ use crate::space::Space;
 use crate::visits::Visits;
 use directory::Directory;
 use search::Scratch;
+use shard::Shard;
 use store::Store;
 
 /// An approximate index with its vectors' codes in a file, that takes inserts from many threads and answers searches
@@ -81,40 +94,15 @@ pub struct SpFresh {
     params: SpFreshParams,
     layout: Layout,
     origin: Origin,
-    directory: ArcSwap<Directory>,
+    shards: Box<[Shard]>,
     store: Arc<Store>,
-    writer: Mutex<Writer>,
     /// Rows in their own postings.
     rows: AtomicU64,
-    /// Splits and merges so far: whoever finds the nearest centroids without the lock sees whether they changed since.
-    moves: AtomicU64,
     cold: cold::Cold,
+    /// That share a long search, at most.
+    threads: usize,
     pool: Pool<Scratch>,
     visits: Visits,
-}
-
-/// What whoever changes the index holds.
-#[derive(Debug)]
-struct Writer {
-    /// Numbers of postings from this one on were never given out.
-    next: u64,
-    /// Numbers of postings that are gone.
-    free: Vec<u64>,
-    /// Postings below this number were passed by the sweep that is under way: no vector gets there unswept.
-    swept: u64,
-}
-
-impl Writer {
-    /// A number for a new posting.
-    fn number(&mut self) -> u64 {
-        match self.free.iter().rposition(|id| *id >= self.swept) {
-            Some(at) => self.free.swap_remove(at),
-            None => {
-                self.next += 1;
-                self.next - 1
-            }
-        }
-    }
 }
 
 impl SpFresh {
@@ -125,7 +113,11 @@ impl SpFresh {
     pub fn new(space: Space, params: SpFreshParams, file: Box<dyn BlockFile>) -> Result<Self> {
         let layout = Self::layout(space, params)?;
         let origin = Origin::new(space, params.seed)?;
-        Self::with(space, params, origin, Store::new(file, layout.bytes))
+        let empty = (0..params.shards).map(|_| Shard::new(Directory::default(), 0));
+        let store = Store::new(file, layout.bytes);
+        let mut index = Self::with(space, params, origin, store)?;
+        index.shards = empty.collect();
+        Ok(index)
     }
 
     fn layout(space: Space, params: SpFreshParams) -> Result<Layout> {
@@ -133,22 +125,18 @@ impl SpFresh {
         Ok(Layout::new(space.dim.next_multiple_of(DIM_STEP)))
     }
 
+    /// An index without its shards.
     fn with(space: Space, params: SpFreshParams, origin: Origin, store: Store) -> Result<Self> {
         Ok(SpFresh {
             space,
             params,
             layout: Self::layout(space, params)?,
             origin,
-            directory: ArcSwap::from_pointee(Directory::default()),
+            shards: Box::default(),
             store: Arc::new(store),
-            writer: Mutex::new(Writer {
-                next: 0,
-                free: Vec::new(),
-                swept: 0,
-            }),
             rows: AtomicU64::new(0),
-            moves: AtomicU64::new(0),
             cold: cold::Cold::default(),
+            threads: side_by_side::threads(),
             pool: Pool::new(),
             visits: Visits::new(),
         })
@@ -170,13 +158,19 @@ impl SpFresh {
         self.origin.encoder()
     }
 
+    /// All shards at this moment, or each at one that is not before.
+    fn directories(&self) -> Vec<Arc<Directory>> {
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.directory.load_full()).collect()
+    }
+
     /// What the vectors are.
     #[must_use]
     pub fn space(&self) -> Space {
         self.space
     }
 
-    /// How postings are kept.
+    /// How postings are kept. The number of shards is that of the index.
     #[must_use]
     pub fn params(&self) -> SpFreshParams {
         self.params
@@ -197,23 +191,27 @@ impl SpFresh {
     /// Postings, each with a centroid.
     #[must_use]
     pub fn postings(&self) -> usize {
-        self.directory.load().len()
+        let shards = self.shards.iter();
+        shards.map(|shard| shard.directory.load().len()).sum()
     }
 
     /// Vectors of the longest posting, and of all, each counted as often as it is in one.
     #[must_use]
     pub fn lengths(&self) -> (usize, usize) {
-        let directory = self.directory.load_full();
-        let lengths = directory.iter().map(|posting| posting.len());
+        let directories = self.directories();
+        let postings = directories.iter().flat_map(|directory| directory.iter());
+        let lengths = postings.map(|posting| posting.len());
         lengths.fold((0, 0), |(most, all), len| (most.max(len), all + len))
     }
 
     /// Bytes of memory: centroids, where the blocks are, and room that searches left to work in.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let directory = self.directory.load_full();
+        let directories = self.directories();
+        let bytes =
+            |directory: &Arc<Directory>| size_of::<Shard>() + directory.memory_bytes(&self.layout);
         size_of::<Self>()
-            + directory.memory_bytes(&self.layout)
+            + directories.iter().map(bytes).sum::<usize>()
             + self.store.memory_bytes()
             + self.pool.bytes()
     }

@@ -1,3 +1,5 @@
+use std::cmp::Ordering;
+
 /// A vector that a search came by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
@@ -6,6 +8,29 @@ pub(super) struct Found {
     pub(super) row: u64,
     pub(super) scale: f32,
 }
+
+/// By distance, then by row.
+impl Ord for Found {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.distance
+            .total_cmp(&other.distance)
+            .then(self.row.cmp(&other.row))
+    }
+}
+
+impl PartialOrd for Found {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Found {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Found {}
 
 /// The nearest of those that a search came by, each row once. It holds up to twice as many as are wanted, and sorts them
 /// when it is full: less work for each than a heap.
@@ -30,6 +55,11 @@ impl Near {
         self.bound
     }
 
+    /// How many are wanted.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
     #[inline(always)]
     pub(super) fn push(&mut self, found: Found) {
         if found.distance <= self.bound {
@@ -42,9 +72,7 @@ impl Near {
 
     /// The nearest in order, ties by row.
     pub(super) fn sorted(&mut self) -> &[Found] {
-        let nearer =
-            |a: &Found, b: &Found| a.distance.total_cmp(&b.distance).then(a.row.cmp(&b.row));
-        self.found.sort_unstable_by(nearer);
+        self.found.sort_unstable();
         // The same row has the same code wherever it is, and so the same distance.
         self.found.dedup_by_key(|found| found.row);
         if self.found.len() >= self.most {

@@ -1,3 +1,4 @@
+use super::shard;
 use crate::error::{Error, Result};
 
 /// How postings are kept. What is asked of a search, the number of postings that it reads, comes with the search.
@@ -11,6 +12,11 @@ pub struct SpFreshParams {
     pub replicas: usize,
     /// Postings around one that is split that are looked through for vectors that are nearer to a half, at most.
     pub reassign: usize,
+    /// Parts with postings of their own, by the row, 1 to 64: rows of different ones are inserted side by side. What a
+    /// search reads does not depend on it. An index that is loaded has as many as when it was saved.
+    pub shards: usize,
+    /// Whether an exact search passes over postings that are too far, by true bounds; what it finds is the same.
+    pub exact_shard_prune: bool,
     /// From which the rotation is drawn.
     pub seed: u64,
 }
@@ -22,6 +28,8 @@ impl Default for SpFreshParams {
             merge: 24,
             replicas: 2,
             reassign: 32,
+            shards: 1,
+            exact_shard_prune: true,
             seed: 42,
         }
     }
@@ -34,6 +42,7 @@ impl SpFreshParams {
             ("merge", self.merge, 1, self.split / 3),
             ("replicas", self.replicas, 1, 8),
             ("reassign", self.reassign, 1, 1_024),
+            ("shards", self.shards, 1, shard::MOST),
         ];
         match limits
             .into_iter()

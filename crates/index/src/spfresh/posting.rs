@@ -3,6 +3,7 @@ use std::sync::Arc;
 use longbow_kernels::rabitq::SLOTS;
 
 use super::block::{Block, Layout, Member};
+use super::reach::Reach;
 use crate::encode::{Encoded, Encoder};
 use crate::vector8::Vector8;
 
@@ -67,6 +68,8 @@ impl Centroid {
 pub(super) struct Posting {
     pub(super) id: u64,
     pub(super) centroid: Arc<Centroid>,
+    /// Holds all vectors whose own posting it is.
+    pub(super) reach: Reach,
     /// All full but the last.
     pub(super) blocks: Vec<Arc<Block>>,
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::SpFresh;
 use super::edit::Edit;
 use super::posting::{Centroid, Posting};
-use super::{SpFresh, Writer};
+use super::shard::{Shard, Writer};
 use crate::error::Result;
 
 /// Squared distance of a posting's mean from its centroid, by the mean squared distance of its vectors from their mean, from which on
@@ -16,8 +17,8 @@ impl SpFresh {
     /// Gives a posting the mean of its vectors for a centroid, if that came to lie far from the one that it has: rows went, and others came
     /// elsewhere, but never so many that it was split. Queries are compared with centroids, and would not find the way to it. What
     /// is nearer to another centroid then goes there, and what is nearer to the new one comes.
-    pub(super) fn recentre(&self, writer: &mut Writer, id: u64) -> Result<()> {
-        let directory = self.directory.load_full();
+    pub(super) fn recentre(&self, (shard, writer): (&Shard, &mut Writer), id: u64) -> Result<()> {
+        let directory = shard.directory.load_full();
         let Some(posting) = directory.get(id) else {
             return Ok(());
         };
@@ -56,12 +57,12 @@ impl SpFresh {
             edit.remove(other.id, &places);
         }
         let directory = edit.finish(&self.store)?;
-        self.directory.store(Arc::new(directory));
+        shard.directory.store(Arc::new(directory));
         writer.free.push(id);
-        self.moves.fetch_add(1, Ordering::Release);
+        shard.moves.fetch_add(1, Ordering::Release);
         let mut touched: Vec<u64> = around.iter().map(|posting| posting.id).collect();
         touched.push(new);
-        self.split_long(writer, touched)
+        self.split_long((shard, writer), touched)
     }
 
     /// The mean of the vectors of a posting, if it lies far from the centroid.

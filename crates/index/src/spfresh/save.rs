@@ -4,13 +4,15 @@
 //!
 //! ```text
 //! offset  bytes  what
-//!      0  36     the head of an index of codes, with the magic "LBWSPFR\0" and version 1: see `Origin::put_head`
+//!      0  36     the head of an index of codes, with the magic "LBWSPFR\0" and version 2: see `Origin::put_head`
 //!     36  4 dim  centre, f32; zeros if there are no rows and none was chosen
-//!      …  4      number of postings
-//!      …         for each posting:
-//!                  4 d  centroid, f32, rotated; d is the dimension, rounded up to 16
-//!                  4    number of blocks
-//!                  4    each block's slot in the file, whose slots have all one length: see `block`
+//!      …  4      number of shards, 1 to 64; not in version 1, which has one
+//!      …         for each shard:
+//!                  4      number of postings
+//!                         for each posting:
+//!                  4 d      centroid, f32, rotated; d is the dimension, rounded up to 16
+//!                  4        number of blocks
+//!                  4        each block's slot in the file, whose slots have all one length: see `block`
 //!     end-4  4   CRC-32C (Castagnoli) of all bytes before
 //! ```
 
@@ -21,7 +23,9 @@ use crate::checkpoint::{Saved, Sink};
 use crate::error::Result;
 
 pub(super) const MAGIC: [u8; 8] = *b"LBWSPFR\0";
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
+/// Of checkpoints that do not tell the number of shards, as there is one.
+pub(super) const ONE_SHARD: u32 = 1;
 
 impl SpFresh {
     /// Makes the blocks durable, and writes the rest to `out`; the format is described in the module. What it names stays
@@ -30,22 +34,27 @@ impl SpFresh {
     /// # Errors
     /// If the writer or the file of blocks fails.
     pub fn save(&self, out: &mut dyn Write) -> Result<Saved> {
-        let _writer = self.writer.lock();
-        let directory = self.directory.load_full();
+        let shards = self.shards.iter();
+        let _writers: Vec<_> = shards.map(|shard| shard.writer.lock()).collect();
+        let directories = self.directories();
         self.store.file.sync()?;
         let rows = self.len() as u64;
         let mut sink = Sink::new(out);
         self.origin.put_head((MAGIC, VERSION), rows, &mut sink)?;
         self.origin.put_centre(&mut sink)?;
-        sink.put(&(directory.len() as u32).to_le_bytes())?;
-        for posting in directory.iter() {
-            sink.put(posting.centroid.bytes())?;
-            sink.put(&(posting.blocks.len() as u32).to_le_bytes())?;
-            for block in &posting.blocks {
-                sink.put(&block.slot().to_le_bytes())?;
+        sink.put(&(directories.len() as u32).to_le_bytes())?;
+        for directory in &directories {
+            sink.put(&(directory.len() as u32).to_le_bytes())?;
+            for posting in directory.iter() {
+                sink.put(posting.centroid.bytes())?;
+                sink.put(&(posting.blocks.len() as u32).to_le_bytes())?;
+                for block in &posting.blocks {
+                    sink.put(&block.slot().to_le_bytes())?;
+                }
             }
         }
-        let blocks = directory.iter().flat_map(|posting| &posting.blocks);
+        let postings = directories.iter().flat_map(|directory| directory.iter());
+        let blocks = postings.flat_map(|posting| &posting.blocks);
         self.store.name(blocks.map(|block| block.slot()));
         sink.finish(rows)
     }

@@ -4,37 +4,49 @@ use std::sync::Arc;
 
 use super::SpFresh;
 use super::posting::Posting;
+use super::shard::Shard;
 use crate::error::Result;
 
 impl SpFresh {
-    /// Moves blocks from the end of the file into free slots before, of `postings` postings from number `from` on, and cuts
+    /// Moves blocks from the end of the file into free slots before, of `postings` postings from address `from` on, and cuts
     /// it at the end. A slot that the last checkpoint names is free only once another holds: then [`SpFresh::hold`] cuts the
     /// rest. Returns where the next part begins; `None` once all postings were passed, or if there is too little to gain.
     ///
     /// # Errors
     /// If the file cannot be written; what was moved before is.
     pub fn shrink(&self, from: u64, postings: usize) -> Result<Option<u64>> {
-        let _writer = self.writer.lock();
         let Some(end) = self.store.could_end() else {
             return Ok(None);
         };
-        let before = self.directory.load_full();
-        let mut directory = (*before).clone();
-        let next = {
-            let mut ids = before.from(from);
-            for posting in ids.by_ref().take(postings) {
-                if let Some(moved) = moved_before(end, posting)? {
-                    directory.put(moved);
-                }
-            }
-            ids.next().map(|posting| posting.id)
-        };
-        self.directory.store(Arc::new(directory));
+        let next = self.step_by_step(from, postings, |shard, from, left| {
+            self.shrink_shard(shard, end, from, left)
+        })?;
         if next.is_none() {
-            // Whoever searches still may hold some of them; the next checkpoint cuts what is left.
-            drop(before);
+            // Whoever searches still may hold some of what was moved; the next checkpoint cuts that.
             self.store.cut()?;
         }
+        Ok(next)
+    }
+
+    fn shrink_shard(
+        &self,
+        shard: &Shard,
+        end: u32,
+        from: u64,
+        left: &mut usize,
+    ) -> Result<Option<u64>> {
+        let _writer = shard.writer.lock();
+        let before = shard.directory.load_full();
+        let mut directory = (*before).clone();
+        let mut ids = before.from(from);
+        for posting in ids.by_ref().take(*left) {
+            *left -= 1;
+            if let Some(moved) = moved_before(end, posting)? {
+                directory.put(moved);
+            }
+        }
+        let next = ids.next().map(|posting| posting.id);
+        shard.directory.store(Arc::new(directory));
         Ok(next)
     }
 
@@ -68,6 +80,7 @@ fn moved_before(end: u32, posting: &Posting) -> Result<Option<Posting>> {
     Ok(Some(Posting {
         id: posting.id,
         centroid: Arc::clone(&posting.centroid),
+        reach: posting.reach,
         blocks,
     }))
 }

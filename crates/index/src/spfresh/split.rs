@@ -6,13 +6,15 @@ use std::sync::atomic::Ordering;
 
 use longbow_kernels::rabitq::Lut;
 
+use super::SpFresh;
 use super::block::Member;
 use super::centroids::Asked;
 use super::directory::Directory;
 use super::edit::Edit;
+use super::near::Near;
 use super::posting::{Centroid, Posting};
+use super::shard::{Shard, Writer};
 use super::two_means::two_means;
-use super::{SpFresh, Writer};
 use crate::encode::Encoded;
 use crate::error::Result;
 use crate::stats::SearchStats;
@@ -31,15 +33,19 @@ struct Parted {
 
 impl SpFresh {
     /// Splits those of some postings that are too long, and others that get too long by it.
-    pub(super) fn split_long(&self, writer: &mut Writer, mut postings: Vec<u64>) -> Result<()> {
+    pub(super) fn split_long(
+        &self,
+        (shard, writer): (&Shard, &mut Writer),
+        mut postings: Vec<u64>,
+    ) -> Result<()> {
         for _ in 0..CASCADE {
             let Some(id) = postings.pop() else {
                 break;
             };
-            let directory = self.directory.load_full();
+            let directory = shard.directory.load_full();
             match directory.get(id) {
                 Some(posting) if posting.len() > self.params.split => {
-                    self.split(writer, &directory, posting, &mut postings)?;
+                    self.split((shard, writer), &directory, posting, &mut postings)?;
                 }
                 _ => {}
             }
@@ -49,7 +55,7 @@ impl SpFresh {
 
     fn split(
         &self,
-        writer: &mut Writer,
+        (shard, writer): (&Shard, &mut Writer),
         directory: &Directory,
         posting: &Arc<Posting>,
         touched: &mut Vec<u64>,
@@ -59,7 +65,7 @@ impl SpFresh {
         if !twice.is_empty() && posting.len() - twice.len() <= self.params.split {
             edit.remove(posting.id, &twice);
             let directory = edit.finish(&self.store)?;
-            self.directory.store(Arc::new(directory));
+            shard.directory.store(Arc::new(directory));
             return Ok(());
         }
         let parted = self.part(writer, posting);
@@ -81,9 +87,9 @@ impl SpFresh {
         touched.extend(around.iter().map(|posting| posting.id));
         touched.retain(|id| edit.len_of(*id) > self.params.split);
         let directory = edit.finish(&self.store)?;
-        self.directory.store(Arc::new(directory));
+        shard.directory.store(Arc::new(directory));
         writer.free.push(posting.id);
-        self.moves.fetch_add(1, Ordering::Release);
+        shard.moves.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
@@ -193,7 +199,7 @@ impl SpFresh {
         }
     }
 
-    /// The postings with the nearest centroids, and their squared distances.
+    /// The postings of a shard with the nearest centroids, and their squared distances.
     pub(super) fn nearest(
         &self,
         directory: &Directory,
@@ -207,10 +213,13 @@ impl SpFresh {
             query,
             lut: &lut,
         };
+        let mut near = Near::default();
+        let centroids = &directory.centroids;
+        near.clear(count.min(centroids.len()));
         let stats = &mut SearchStats::default();
-        directory
-            .centroids
-            .nearest(asked, (&self.layout, count), stats)
+        centroids.nearest(asked, (&self.layout, 0), &mut near, stats);
+        let near = near.sorted().iter();
+        near.map(|found| (found.row, found.distance)).collect()
     }
 
     /// Squared distance of a vector and a centroid.

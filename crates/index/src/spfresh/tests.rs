@@ -1,12 +1,17 @@
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use longbow_kernels::{Metric, Scalar};
 
 use super::posting::Centroid;
+use super::reach::Asking;
+use super::route::route;
 use super::{SpFresh, SpFreshParams};
-use crate::encode::Encoder;
+use crate::checkpoint::VectorSource;
+use crate::encode::{Encoded, Encoder};
 use crate::mix::mix;
-use crate::space::Space;
+use crate::space::{Query, Space};
+use crate::stats::SearchStats;
 
 pub(super) fn centroid() -> Arc<Centroid> {
     let space = Space {
@@ -43,20 +48,23 @@ fn vector(row: u64, dim: usize) -> Vec<u8> {
 /// Beyond what rounding does.
 const NEARER: f32 = 0.999;
 
-/// Vectors in the index, and those of them for which the squared distance to another centroid is below that to the centroid of their own posting,
-/// times a factor.
+/// Vectors in the index, and those of them for which the squared distance to another centroid of their shard is below that to
+/// the centroid of their own posting, times a factor.
 pub(super) fn misplaced(index: &SpFresh, factor: f32) -> (usize, usize) {
-    let directory = index.directory.load_full();
     let (mut all, mut wrong) = (0, 0);
-    for posting in directory.iter() {
-        for member in posting.members(&index.layout).filter(|member| member.own) {
-            let own = index.between(member.vector(), &posting.centroid);
-            let nearest = directory
-                .iter()
-                .map(|other| index.between(member.vector(), &other.centroid))
-                .fold(f32::INFINITY, f32::min);
-            all += 1;
-            wrong += usize::from(nearest < own * factor);
+    for (shard, directory) in index.directories().iter().enumerate() {
+        assert_eq!(directory.centroids.len(), directory.len());
+        for posting in directory.iter() {
+            for member in posting.members(&index.layout).filter(|member| member.own) {
+                assert_eq!(route(member.row, index.shards.len()), shard);
+                let own = index.between(member.vector(), &posting.centroid);
+                let nearest = directory
+                    .iter()
+                    .map(|other| index.between(member.vector(), &other.centroid))
+                    .fold(f32::INFINITY, f32::min);
+                all += 1;
+                wrong += usize::from(nearest < own * factor);
+            }
         }
     }
     (all, wrong)
@@ -70,8 +78,12 @@ fn each_vector_is_in_the_posting_of_its_nearest_centroid() {
         reassign: 48,
         ..SpFreshParams::default()
     };
-    for replicas in [1, 3] {
-        let params = SpFreshParams { replicas, ..params };
+    for (replicas, shards) in [(1, 1), (3, 1), (2, 3)] {
+        let params = SpFreshParams {
+            replicas,
+            shards,
+            ..params
+        };
         let file = Box::new(super::store::tests::NoFile::default());
         let index = SpFresh::new(space(32), params, file).expect("good parameters");
         for row in 0..8_000 {
@@ -94,8 +106,6 @@ fn each_vector_is_in_the_posting_of_its_nearest_centroid() {
             wrong < 80,
             "after a sweep: {wrong} in wrong postings, {index:?}"
         );
-        let directory = index.directory.load_full();
-        assert_eq!(directory.centroids.len(), directory.len());
     }
 }
 
@@ -112,7 +122,7 @@ fn centroids_follow_what_drifts() {
         let dead = |row: u64| row + 4_000 < end + 400;
         index.sweep(&dead, 0, usize::MAX).expect("memory is there");
     }
-    let directory = index.directory.load_full();
+    let directory = &index.directories()[0];
     let strayed = directory
         .iter()
         .filter(|posting| index.strayed(posting).is_some());
@@ -126,4 +136,105 @@ fn centroids_follow_what_drifts() {
     assert!(wrong < 80, "{wrong} in wrong postings, {index:?}");
     let (most, all) = index.lengths();
     assert!(most <= params.split && all < 8_000, "{most} {all}");
+}
+
+/// An index of rows 0 to `rows`.
+fn build(space: Space, params: SpFreshParams, rows: u64) -> SpFresh {
+    let file = Box::new(super::store::tests::NoFile::default());
+    let index = SpFresh::new(space, params, file).expect("good parameters");
+    for row in 0..rows {
+        let vector = vector(row, space.dim);
+        index.insert(row, &vector).expect("memory is there");
+    }
+    index
+}
+
+#[test]
+fn no_vector_is_nearer_than_bounds_say_and_bounds_are_not_much_less() {
+    for metric in [Metric::Euclidean, Metric::Cosine] {
+        let space = Space {
+            metric,
+            ..space(48)
+        };
+        let index = build(space, SpFreshParams::default(), 3_000);
+        let (mut of_vectors, mut of_postings) = (0.0, 0.0);
+        for at in 0..20u64 {
+            let floats: Vec<f32> = (vector(5_000 + at, 48).as_chunks().0.iter())
+                .map(|x| f32::from_le_bytes(*x) * (1 + at % 3) as f32)
+                .collect();
+            let query = Query::new(space, &floats).expect("finite");
+            let mut encoded = Encoded::default();
+            index.encoder().query(query.floats(), &mut encoded);
+            let asking = Asking::new(index.encoder(), &encoded, space);
+            let directory = &index.directories()[0];
+            for posting in directory.iter() {
+                let (bound, _) = asking.to_posting(posting);
+                let mut nearest = f32::INFINITY;
+                for member in posting.members(&index.layout).filter(|member| member.own) {
+                    let distance = query.distance(&vector(member.row, 48));
+                    let least = asking.to_vector(member.vector());
+                    assert!(!asking.is_beyond(least, distance), "{least} {distance}");
+                    assert!(
+                        asking.is_beyond(least, distance * 0.85),
+                        "{least} {distance}"
+                    );
+                    assert!(!asking.is_beyond(bound, distance), "{bound} {distance}");
+                    nearest = nearest.min(distance);
+                }
+                of_postings += bound * bound;
+                of_vectors += f64::from(nearest);
+            }
+        }
+        assert!(of_postings > 0.1 * of_vectors, "{of_postings} {of_vectors}");
+    }
+}
+
+/// Searches so long that several threads read find what one finds, whether exact or by the codes.
+#[test]
+fn the_number_of_threads_makes_no_difference() {
+    let params = SpFreshParams {
+        shards: 5,
+        ..SpFreshParams::default()
+    };
+    let (dim, rows) = (1_024, 14_000);
+    let mut index = build(space(dim), params, rows);
+    let originals: HashMap<u64, Vec<u8>> = (0..rows).map(|row| (row, vector(row, dim))).collect();
+    struct Source(HashMap<u64, Vec<u8>>);
+    impl VectorSource for Source {
+        fn vector(&self, row: u64) -> Option<&[u8]> {
+            self.0.get(&row).map(Vec::as_slice)
+        }
+    }
+    let originals = Source(originals);
+    for at in 0..4u64 {
+        let floats = vector(20_000 + at, dim);
+        let floats = floats.as_chunks().0.iter().map(|x| f32::from_le_bytes(*x));
+        let query = Query::new(space(dim), &floats.collect::<Vec<f32>>()).expect("finite");
+        for probes in [1_000, usize::MAX] {
+            let mut search = |threads| {
+                index.threads = threads;
+                let mut stats = SearchStats::default();
+                let visible = |row: u64| row % 7 != at;
+                let rows: (&(dyn Fn(u64) -> bool + Sync), _) = (&visible, None);
+                let found = index.search(&query, (20, probes), rows, &originals, &mut stats);
+                (found, stats)
+            };
+            let (found, stats) = search(1);
+            assert_eq!(found.len(), 20);
+            for threads in [2, 3, 9] {
+                let (again, cost) = search(threads);
+                assert_eq!(again, found, "{threads} threads, {probes} probes");
+                // By the codes, they do the same in parts; exact ones end where they happen to.
+                assert!(probes == usize::MAX || cost == stats, "{cost:?} {stats:?}");
+            }
+        }
+    }
+    let blocks = index.directories();
+    let blocks = blocks.iter().flat_map(|directory| directory.iter());
+    let blocks: usize = blocks.map(|posting| posting.blocks.len()).sum();
+    let bytes = blocks * index.layout.bytes;
+    assert!(
+        index.threads(bytes, super::read::LONG) == 5,
+        "{bytes} bytes"
+    );
 }

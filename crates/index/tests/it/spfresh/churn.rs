@@ -37,8 +37,19 @@ fn sweep(index: &SpFresh, dead: &dyn Fn(u64) -> bool) -> Result<u64> {
 #[test]
 fn rows_that_go_give_their_room_to_others_and_recall_stays() -> Result<()> {
     let data = Data::clustered(SPACE, 24_000, 60, 9)?;
-    let index = build(&data, SpFreshParams::default(), 0..4_000)?;
-    let first = recall(&index, &data, (10, 12), &|row| row < 4_000);
+    for shards in [1, 3] {
+        rows_go_and_others_come(&data, shards)?;
+    }
+    Ok(())
+}
+
+fn rows_go_and_others_come(data: &Data, shards: usize) -> Result<()> {
+    let params = SpFreshParams {
+        shards,
+        ..SpFreshParams::default()
+    };
+    let index = build(data, params, 0..4_000)?;
+    let first = recall(&index, data, (10, 12), &|row| row < 4_000);
     let (bytes, _) = index.file_bytes();
     for round in 1..=10 {
         let alive = round * 2_000..round * 2_000 + 4_000;
@@ -47,7 +58,7 @@ fn rows_that_go_give_their_room_to_others_and_recall_stays() -> Result<()> {
         }
         assert_eq!(sweep(&index, &|row| row < alive.start)?, 2_000);
         assert_eq!(index.len(), 4_000);
-        let found = recall(&index, &data, (10, 12), &|row| alive.contains(&row));
+        let found = recall(&index, data, (10, 12), &|row| alive.contains(&row));
         assert!(
             found > first - 0.02,
             "round {round}: {found}, at first {first}"
@@ -64,19 +75,27 @@ fn rows_that_go_give_their_room_to_others_and_recall_stays() -> Result<()> {
         index.file_bytes()
     );
     assert_eq!(sweep(&index, &|_| true)?, 4_000);
-    assert!(index.is_empty() && index.postings() <= 1);
+    assert!(index.is_empty() && index.postings() <= shards);
     Ok(())
 }
 
 #[test]
 fn searches_beside_inserts_and_sweeps_miss_no_row_that_stays() -> Result<()> {
     let data = Data::clustered(SPACE, 12_000, 30, 11)?;
+    for shards in [1, 4] {
+        none_is_missed(&data, shards)?;
+    }
+    Ok(())
+}
+
+fn none_is_missed(data: &Data, shards: usize) -> Result<()> {
     let params = SpFreshParams {
         split: 48,
         merge: 12,
+        shards,
         ..SpFreshParams::default()
     };
-    let index = build(&data, params, 0..1_000)?;
+    let index = build(data, params, 0..1_000)?;
     let (done, first) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let sweeper = scope.spawn(|| -> Result<()> {
@@ -93,7 +112,7 @@ fn searches_beside_inserts_and_sweeps_miss_no_row_that_stays() -> Result<()> {
                 let last = first.load(Ordering::SeqCst) + 1_000;
                 // Of these, none goes before the search ends, since the next rows come in first.
                 let stays = last - 500..last;
-                let found = search(&index, &data, query, (10, usize::MAX), &|row| {
+                let found = search(&index, data, query, (10, usize::MAX), &|row| {
                     stays.contains(&row)
                 });
                 let now = first.load(Ordering::SeqCst);
@@ -103,7 +122,7 @@ fn searches_beside_inserts_and_sweeps_miss_no_row_that_stays() -> Result<()> {
             }
         });
         let two = |from: u64| {
-            let (index, data) = (&index, &data);
+            let index = &index;
             move || (from..from + 50).try_for_each(|row| index.insert(row, data.vector(row)))
         };
         for from in (1_000..12_000).step_by(100) {
@@ -126,10 +145,10 @@ proptest! {
     fn whatever_comes_and_goes_all_postings_hold_what_is_there(
         seed in any::<u64>(),
         steps in prop::collection::vec((0u8..4, 1u64..120), 1..25),
-        (split, replicas) in (32usize..64, 1usize..5),
+        (split, replicas, shards) in (32usize..64, 1usize..5, 1usize..5),
     ) {
         let data = Data::clustered(Space { dim: 9, ..SPACE }, 3_000, 7, seed)?;
-        let params = SpFreshParams { split, replicas, merge: split / 4, reassign: 8, ..SpFreshParams::default() };
+        let params = SpFreshParams { split, replicas, shards, merge: split / 4, reassign: 8, ..SpFreshParams::default() };
         let index = build(&data, params, 0..0)?;
         let (mut alive, mut next) = (BTreeSet::new(), 0);
         let mut dice = Dice(seed);

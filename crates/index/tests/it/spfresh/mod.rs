@@ -2,6 +2,7 @@
 
 mod churn;
 mod cold;
+mod exact;
 mod file;
 mod recall;
 mod saved;
@@ -13,11 +14,29 @@ use file::MemoryFile;
 
 /// An index that holds rows of the data.
 fn build(data: &Data, params: SpFreshParams, rows: std::ops::Range<u64>) -> Result<SpFresh> {
-    let index = SpFresh::new(data.space, params, Box::new(MemoryFile::default()))?;
+    build_in(&MemoryFile::default(), data, params, rows)
+}
+
+/// An index with its blocks in a file.
+fn build_in(
+    file: &MemoryFile,
+    data: &Data,
+    params: SpFreshParams,
+    rows: std::ops::Range<u64>,
+) -> Result<SpFresh> {
+    let index = SpFresh::new(data.space, params, Box::new(file.clone()))?;
     index.prepare((0..100.min(data.rows() as u64)).map(|row| data.vector(row)));
     rows.into_iter()
         .try_for_each(|row| index.insert(row, data.vector(row)))?;
     Ok(index)
+}
+
+/// An index as it is after it was saved and read again.
+fn again(index: &SpFresh, file: &MemoryFile) -> Result<SpFresh> {
+    let mut bytes = Vec::new();
+    index.save(&mut bytes)?;
+    let params = SpFreshParams::default();
+    SpFresh::load(index.space(), params, &bytes, Box::new(file.clone()))
 }
 
 fn search(

@@ -11,11 +11,15 @@ const SPACE: Space = Space {
     dim: 20,
 };
 
-/// An index of 3,000 rows, its file, and what it saved.
+/// An index of 3,000 rows in three shards, its file, and what it saved.
 fn saved() -> Result<(Data, SpFresh, MemoryFile, Vec<u8>)> {
     let data = Data::clustered(SPACE, 6_000, 30, 21)?;
     let file = MemoryFile::default();
-    let index = SpFresh::new(SPACE, SpFreshParams::default(), Box::new(file.clone()))?;
+    let params = SpFreshParams {
+        shards: 3,
+        ..SpFreshParams::default()
+    };
+    let index = SpFresh::new(SPACE, params, Box::new(file.clone()))?;
     index.prepare((0..100).map(|row| data.vector(row)));
     (0..3_000).try_for_each(|row| index.insert(row, data.vector(row)))?;
     let mut bytes = Vec::new();
@@ -234,27 +238,95 @@ proptest! {
     }
 }
 
-const GOLDEN: &[u8] = include_bytes!("../../fixtures/spfresh-v1.bin");
-const GOLDEN_BLOCKS: &[u8] = include_bytes!("../../fixtures/spfresh-v1.blocks");
+const GOLDEN: [&[u8]; 2] = [
+    include_bytes!("../../fixtures/spfresh-v1.bin"),
+    include_bytes!("../../fixtures/spfresh-v2.bin"),
+];
+const GOLDEN_BLOCKS: [&[u8]; 2] = [
+    include_bytes!("../../fixtures/spfresh-v1.blocks"),
+    include_bytes!("../../fixtures/spfresh-v2.blocks"),
+];
 
-#[test]
-fn version_1_is_read_and_written_byte_by_byte() -> Result<()> {
+/// Reads the golden files of a version, which have so many shards, and returns what is saved then.
+fn golden(version: usize, shards: usize) -> Result<Vec<u8>> {
     let data = golden_data()?;
+    let (bytes, blocks) = (GOLDEN[version - 1], GOLDEN_BLOCKS[version - 1]);
     let file = MemoryFile::default();
-    *file.bytes.lock().expect("no writer panics") = GOLDEN_BLOCKS.to_vec();
+    *file.bytes.lock().expect("no writer panics") = blocks.to_vec();
     let params = SpFreshParams {
         split: 32,
         merge: 4,
         ..SpFreshParams::default()
     };
-    let index = SpFresh::load(data.space, params, GOLDEN, Box::new(file.clone()))?;
+    let index = SpFresh::load(data.space, params, bytes, Box::new(file.clone()))?;
     assert_eq!((index.len(), index.postings() > 4), (160, true));
+    assert_eq!(index.params(), SpFreshParams { shards, ..params });
     assert!(index.is_prepared());
-    let found = recall(&index, &data, (10, usize::MAX), &|_| true);
+    let found = recall(&index, &data, (10, usize::MAX), &|row| row < 160);
     assert!(found > 0.99, "{found}");
     let mut again = Vec::new();
     index.save(&mut again)?;
-    assert!(again == GOLDEN, "written as it was read");
-    assert!(*file.bytes.lock().expect("no writer panics") == GOLDEN_BLOCKS);
-    SpFresh::verify(data.space, params, GOLDEN, &file)
+    assert!(*file.bytes.lock().expect("no writer panics") == blocks);
+    SpFresh::verify(data.space, params, bytes, &file)?;
+    Ok(again)
+}
+
+#[test]
+fn version_1_is_read_as_one_shard() -> Result<()> {
+    let again = golden(1, 1)?;
+    // As it was, with another version, and the number of shards behind the centre.
+    let (old, at) = (GOLDEN[0], 36 + 4 * 4);
+    let expected = [
+        &old[..8],
+        &[2, 0, 0, 0],
+        &old[12..at],
+        &[1, 0, 0, 0],
+        &old[at..],
+    ]
+    .concat();
+    assert!(again == sealed(expected));
+    Ok(())
+}
+
+#[test]
+fn version_2_is_read_and_written_byte_by_byte() -> Result<()> {
+    assert!(golden(2, 3)? == GOLDEN[1], "written as it was read");
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_keeps_its_number_of_shards() -> Result<()> {
+    let (_, _, file, bytes) = saved()?;
+    let load = |bytes: &[u8], shards| {
+        let params = SpFreshParams {
+            shards,
+            ..SpFreshParams::default()
+        };
+        SpFresh::load(SPACE, params, bytes, Box::new(file.clone()))
+    };
+    let index = load(&bytes, 7)?;
+    assert_eq!((index.params().shards, index.len()), (3, 3_000));
+    let data = Data::clustered(SPACE, 6_000, 30, 21)?;
+    (3_000..6_000).try_for_each(|row| index.insert(row, data.vector(row)))?;
+    let found = recall(&index, &data, (10, usize::MAX), &|_| true);
+    assert!(found > 0.999, "{found}");
+    let at = 36 + 4 * SPACE.dim;
+    for shards in [0u32, 65, u32::MAX] {
+        let mut other = bytes.clone();
+        other[at..at + 4].copy_from_slice(&shards.to_le_bytes());
+        let refused = load(&sealed(other), 1).unwrap_err();
+        assert!(
+            matches!(refused, Error::Inconsistent { field: "number of shards", got, .. }
+                if got == u64::from(shards)),
+            "{refused}"
+        );
+    }
+    let mut newer = bytes.clone();
+    newer[8] = 3;
+    let refused = load(&sealed(newer), 1).unwrap_err();
+    assert!(
+        matches!(refused, Error::Version { known: 2, got: 3 }),
+        "{refused}"
+    );
+    Ok(())
 }
