@@ -1,6 +1,6 @@
 //! From a configuration to the engine's options.
 
-use longbow_index::{HnswParams, QuantizedParams};
+use longbow_index::{HnswParams, QuantizedParams, SpFreshParams};
 use longbow_log::{SyncMethod, SyncMode};
 use longbow_types::{Config, IndexChoice, QuantizationChoice, WalSyncMethod};
 
@@ -12,7 +12,7 @@ use crate::quantization::Quantization;
 
 impl Options {
     /// The keys of the configuration that an engine reads; the others are for a server.
-    pub const KEYS: [&str; 27] = [
+    pub const KEYS: [&str; 28] = [
         "compact_interval",
         "doput_batch_size",
         "hnsw_ef_construction",
@@ -29,6 +29,7 @@ impl Options {
         "recall_share",
         "slow_query",
         "snapshot_interval",
+        "spfresh_shards",
         "storage_async_fsync",
         "storage_segment_size",
         "vector_index",
@@ -110,6 +111,10 @@ fn graph_options(config: &Config, defaults: GraphOptions) -> GraphOptions {
         rabitq: QuantizedParams {
             ef_construction: config.rabitq_ef_construction,
             ..defaults.rabitq
+        },
+        spfresh: SpFreshParams {
+            shards: config.spfresh_shards,
+            ..defaults.spfresh
         },
         ..defaults
     }

@@ -60,6 +60,8 @@ pub struct Settings {
     pub what: What,
     /// What answers searches.
     pub index: Choice,
+    /// Shards of postings.
+    pub shards: usize,
     /// Neighbours asked for.
     pub k: usize,
     /// The effort of `--nprobe`.
@@ -147,7 +149,8 @@ pub fn command() -> clap::Command {
         .arg(int("queries", "Queries of a pass [default: 200; stream: 100; large: 300]", 1, 1 << 24).conflicts_with("dataset"))
         .arg(int("update-batch", "Rows of a write [default: 1024]", 1, 1 << 20))
         .arg(int("k", "Neighbours asked for [default: 10]", 1, 1_000))
-        .arg(int("nprobe", "Postings that a search reads: an effort of four times as much [default: 8]", 1, 16_384))
+        .arg(int("shards", "Shards of postings, each with as many of the rows [default: 1]", 1, 64))
+        .arg(int("nprobe", "Postings that a search reads, of all shards together: an effort of four times as much [default: 8]", 1, 16_384))
         .arg(int("seed", "From which all data is drawn [default: 404]", 0, i64::MAX).conflicts_with("dataset"))
         .arg(one("index", "INDEX", "What answers searches [default: spfresh]").value_parser(PossibleValuesParser::new(Choice::ALL.map(Choice::name))))
         .arg(int("repeat", "How often, of which the median is told [default: 3]", 1, 1_000).conflicts_with_all(["stream", "large"]))
@@ -216,6 +219,7 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
     Ok(Settings {
         what,
         index,
+        shards: number("shards", 1),
         k,
         effort: number("nprobe", 8) * EFFORT_A_POSTING,
         update_batch: number("update-batch", 1_024),

@@ -74,6 +74,7 @@ fn opening(settings: &Settings, shape: Shape, memory_limit: u64) -> Opening {
         dim: shape.dim,
         kind: settings.index.kind(),
         durable: settings.durable,
+        shards: settings.shards,
         settings: all.map(|(flag, value)| (flag.to_owned(), value)).collect(),
     }
 }

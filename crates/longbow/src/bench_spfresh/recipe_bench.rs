@@ -95,6 +95,7 @@ impl Bench<'_> {
             dim: recipe.base.dim,
             kind: self.settings.index.kind(),
             durable,
+            shards: self.settings.shards,
             settings: Vec::new(),
         };
         let store = Store::open(folder, &opening)?;

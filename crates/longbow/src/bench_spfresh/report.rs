@@ -37,6 +37,8 @@ pub struct Asked {
     pub queries: usize,
     /// Rows of a write.
     pub update_batch: usize,
+    /// Shards of postings.
+    pub shards: usize,
     /// Neighbours asked for.
     pub k: usize,
     /// The effort of `--nprobe`.
@@ -110,6 +112,7 @@ impl Asked {
             index: settings.index.name(),
             update_batch: settings.update_batch,
             k: settings.k,
+            shards: settings.shards,
             effort: settings.effort,
             ..Asked::default()
         }

@@ -29,6 +29,8 @@ pub struct Opening {
     pub kind: IndexKind,
     /// Whether a write is acknowledged only once it was synced.
     pub durable: bool,
+    /// Shards of postings.
+    pub shards: usize,
     /// Settings beside the defaults of a node, as flags.
     pub settings: Vec<(String, String)>,
 }
@@ -188,6 +190,7 @@ fn options(path: &Path, opening: &Opening) -> Result<Options, Error> {
     let resolved = resolve(&inputs).map_err(|error| Error::Mismatch(error.to_string()))?;
     let mut options = Options::configured(&resolved.config());
     options.path = PathBuf::from(path);
+    options.graphs.spfresh.shards = opening.shards;
     if opening.durable {
         options.sync = SyncMode::EveryAck;
     }

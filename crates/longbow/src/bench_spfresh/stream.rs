@@ -72,6 +72,7 @@ fn opening(settings: &Settings, shape: Shape) -> Opening {
         dim: shape.dim,
         kind: settings.index.kind(),
         durable: settings.durable,
+        shards: settings.shards,
         settings: Vec::new(),
     }
 }

@@ -163,7 +163,7 @@ impl World {
         let alive: Vec<u64> = (0..ALL).filter(|row| !is_dead(*row, MOMENTS)).collect();
         assert_eq!(own(&self.index), alive);
         assert_eq!(self.index.len(), alive.len());
-        let directory = self.index.directory.load_full();
+        let directory = &self.index.directories()[0];
         assert_eq!(directory.centroids.len(), directory.len());
         for posting in directory.iter() {
             let len = posting.len();
@@ -172,7 +172,7 @@ impl World {
         // A split puts some vectors into the other half, so that both are about alike in size; those are not much nearer.
         let (_, wrong) = misplaced(&self.index, 0.5);
         assert_eq!(wrong, 0, "vectors in wrong postings");
-        let moves = self.index.moves.load(SeqCst);
+        let moves = self.index.shards[0].moves.load(SeqCst);
         assert!(moves >= 5, "{moves} splits and merges");
     }
 }

@@ -25,6 +25,8 @@ const PARAMS: SpFreshParams = SpFreshParams {
     replicas: 2,
     reassign: 16,
     seed: 1,
+    shards: 1,
+    exact_shard_prune: true,
 };
 
 /// The vectors of rows that are numbered from 0.
@@ -60,7 +62,7 @@ fn empty(params: SpFreshParams) -> (SpFresh, Mapped) {
 
 /// The rows of an index in order, each as often as a posting has it as its own.
 fn own(index: &SpFresh) -> Vec<u64> {
-    let directory = index.directory.load_full();
+    let directory = &index.directories()[0];
     let members = directory
         .iter()
         .flat_map(|posting| posting.members(&index.layout));
