@@ -117,7 +117,7 @@ impl SpFresh {
             shard.moves.fetch_add(1, Ordering::Release);
         }
         let directory = edit.finish(&self.store)?;
-        shard.directory.store(Arc::new(directory));
+        shard.show(writer, directory);
         Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! Postings that became too short.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::SpFresh;
@@ -30,7 +29,7 @@ impl SpFresh {
             edit.push(home.expect("there are others"), member);
         }
         let directory = edit.finish(&self.store)?;
-        shard.directory.store(Arc::new(directory));
+        shard.show(writer, directory);
         writer.free.push(id);
         shard.moves.fetch_add(1, Ordering::Release);
         self.split_long(

@@ -57,7 +57,7 @@ impl SpFresh {
             edit.remove(other.id, &places);
         }
         let directory = edit.finish(&self.store)?;
-        shard.directory.store(Arc::new(directory));
+        shard.show(writer, directory);
         writer.free.push(id);
         shard.moves.fetch_add(1, Ordering::Release);
         let mut touched: Vec<u64> = around.iter().map(|posting| posting.id).collect();

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::SpFresh;
 use super::directory::Directory;
 use crate::error::Result;
@@ -26,9 +28,17 @@ impl Shard {
                 next,
                 free: Vec::new(),
                 swept: 0,
+                replaced: Vec::new(),
             }),
             moves: AtomicU64::new(0),
         }
+    }
+
+    /// Shows a directory in place of the one before.
+    pub(super) fn show(&self, writer: &mut Writer, directory: Directory) {
+        let before = self.directory.swap(Arc::new(directory));
+        writer.replaced.push(before);
+        writer.forget();
     }
 }
 
@@ -41,6 +51,9 @@ pub(super) struct Writer {
     pub(super) free: Vec<u64>,
     /// Postings below this number were passed by the sweep that is under way: no vector gets there unswept.
     pub(super) swept: u64,
+    /// Directories that were replaced, as long as a search has one: whoever drops the last of them gives back the slots of
+    /// hundreds of blocks, and that shall not be a search.
+    replaced: Vec<Arc<Directory>>,
 }
 
 impl Writer {
@@ -53,6 +66,11 @@ impl Writer {
                 self.next - 1
             }
         }
+    }
+
+    /// Drops what was replaced and no search has any more.
+    pub(super) fn forget(&mut self) {
+        self.replaced.retain(|before| Arc::strong_count(before) > 1);
     }
 }
 

@@ -35,18 +35,22 @@ impl SpFresh {
         from: u64,
         left: &mut usize,
     ) -> Result<Option<u64>> {
-        let _writer = shard.writer.lock();
+        let mut writer = shard.writer.lock();
         let before = shard.directory.load_full();
         let mut directory = (*before).clone();
-        let mut ids = before.from(from);
-        for posting in ids.by_ref().take(*left) {
-            *left -= 1;
-            if let Some(moved) = moved_before(end, posting)? {
-                directory.put(moved);
+        let next = {
+            let mut ids = before.from(from);
+            for posting in ids.by_ref().take(*left) {
+                *left -= 1;
+                if let Some(moved) = moved_before(end, posting)? {
+                    directory.put(moved);
+                }
             }
-        }
-        let next = ids.next().map(|posting| posting.id);
-        shard.directory.store(Arc::new(directory));
+            ids.next().map(|posting| posting.id)
+        };
+        shard.show(&mut writer, directory);
+        drop(before);
+        writer.forget();
         Ok(next)
     }
 

@@ -1,6 +1,5 @@
 //! Rows that died.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::SpFresh;
@@ -69,7 +68,7 @@ impl SpFresh {
         let next = ids.next().map(|posting| posting.id);
         writer.swept = next.unwrap_or(0);
         let swept = edit.finish(&self.store)?;
-        shard.directory.store(Arc::new(swept));
+        shard.show(&mut writer, swept);
         self.rows.fetch_sub(rows, Ordering::Release);
         for id in short {
             self.merge((shard, &mut writer), id)?;
