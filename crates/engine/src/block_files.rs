@@ -125,7 +125,7 @@ impl Blocks {
         let name = format!("blocks-{number:08}.spfresh");
         disk.create_dir_all(dir).map_err(io::Error::other)?;
         let file = disk.create(&dir.join(&name)).map_err(io::Error::other)?;
-        // The index has one writer at a time.
+        // Whoever writes the first block holds the lock of the file's length.
         Ok(self.opened.get_or_init(|| Opened::new(name, file)))
     }
 }

@@ -246,8 +246,8 @@ impl Engine {
     }
 
     /// Writes segments and graphs anew that hold too many dead rows, and joins small segments; what housekeeping does
-    /// every [`Options::tidy_interval`]. Where files of blocks hold much that is in no use, it makes checkpoints too, after
-    /// which they are cut. Returns the number of datasets whose segments changed.
+    /// every [`Options::tidy_interval`]. Where files of blocks hold much that is in no use, this makes checkpoints too, after
+    /// which they are cut; housekeeping waits for the next ones. Returns the number of datasets whose segments changed.
     ///
     /// # Errors
     /// If the disk fails; what was there stays.

@@ -88,7 +88,17 @@ impl Load {
         let (graph, lost) = Graph::load(&self.column, &options, saved, &PartVectors(parts))?;
         if let Some(lost) = lost {
             let rows = (&self.view, &self.column);
-            mend(&graph, &lost, rows, self.saved.rows_end)?;
+            let (dataset, column) = (&self.dataset, &self.column.name);
+            let (postings, error) = (lost.postings, lost.first.to_string());
+            let rows = mend(&graph, lost, rows, self.saved.rows_end)?;
+            tracing::warn!(
+                dataset,
+                column,
+                postings,
+                rows,
+                error,
+                "postings are made again"
+            );
         }
         Ok(graph)
     }

@@ -1,6 +1,7 @@
 //! Rows back into an index that lost some of its postings.
 
-use longbow_index::{Lost, SpFresh};
+use arrow_buffer::bit_util;
+use longbow_index::Lost;
 
 use crate::error::Result;
 use crate::graph::Graph;
@@ -8,32 +9,35 @@ use crate::indexer::insert_those;
 use crate::schema::VectorColumn;
 use crate::view::View;
 
-/// Inserts the rows below `end` that are alive in a view, and are not in an index that was read without its damaged postings.
+/// Postings for each that is lost, at least: if more are, the whole index is built anew, by all threads and behind searches.
+const POSTINGS_FOR_ONE: usize = 10;
+
+/// Inserts the rows below `end` that are alive in a view, and are not in an index that was read without its damaged postings;
+/// how many they were.
 ///
 /// # Errors
-/// If a batch cannot be read, or the index cannot be written.
+/// If too many postings are lost for that, a batch cannot be read, or the index cannot be written.
 pub(crate) fn mend(
     graph: &Graph,
-    lost: &Lost,
+    lost: Lost,
     (view, column): (&View, &VectorColumn),
     end: u64,
-) -> Result<()> {
+) -> Result<usize> {
     let Graph::SpFresh { index, .. } = graph else {
-        return Ok(());
+        return Ok(0);
     };
+    if lost.postings > 1 && lost.postings * POSTINGS_FOR_ONE > index.postings() {
+        return Err(lost.first.into());
+    }
     let before = index.len();
-    let there = rows_of(index);
-    let is_missing = |row: u64| there.binary_search(&row).is_err();
+    let rows = usize::try_from(end).unwrap_or(usize::MAX);
+    let mut there = vec![0u8; rows.div_ceil(8)];
+    index.each_row(&mut |row| {
+        if row < end {
+            bit_util::set_bit(&mut there, row as usize);
+        }
+    });
+    let is_missing = |row: u64| !bit_util::get_bit(&there, row as usize);
     insert_those(graph, view, column, (0, end), &is_missing)?;
-    let (postings, rows, error) = (lost.postings, index.len() - before, &lost.first);
-    tracing::warn!(postings, rows, %error, column = column.name, "postings are made again");
-    Ok(())
-}
-
-/// The rows in an index, in order.
-fn rows_of(index: &SpFresh) -> Vec<u64> {
-    let mut rows = Vec::with_capacity(index.len());
-    index.each_row(&mut |row| rows.push(row));
-    rows.sort_unstable();
-    rows
+    Ok(index.len() - before)
 }

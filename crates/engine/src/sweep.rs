@@ -25,8 +25,13 @@ pub(crate) enum UnderWay {
     Nothing,
     /// Dead rows leave.
     Sweep(Sweep),
-    /// Blocks move to the front of the file, of postings from this one on.
-    Shrink(u64),
+    /// Blocks behind `end` move to the front of the file.
+    Shrink {
+        /// Where the file could end.
+        end: u32,
+        /// The posting that comes next.
+        next: u64,
+    },
 }
 
 /// A sweep under way.
@@ -64,9 +69,9 @@ pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex, postings: &SpFresh) -
             let next = postings.sweep(&dead, sweep.next, STEP)?.next;
             next.map(|next| sweep.next = next)
         }
-        UnderWay::Shrink(from) => {
-            let next = postings.shrink(*from, STEP)?;
-            next.map(|next| *from = next)
+        UnderWay::Shrink { end, next } => {
+            let more = postings.shrink(*end, *next, STEP)?;
+            more.map(|more| *next = more)
         }
     };
     if next.is_none() {
@@ -84,9 +89,9 @@ fn begin(dataset: &Dataset, index: &ColumnIndex, postings: &SpFresh) -> UnderWay
         .died()
         .saturating_sub(index.died.load(Ordering::Relaxed));
     if since < FEWEST.max(postings.len() as u64 / ROWS_FOR_ONE) {
-        return match postings.can_shrink() {
-            true => UnderWay::Shrink(0),
-            false => UnderWay::Nothing,
+        return match postings.could_end() {
+            Some(end) => UnderWay::Shrink { end, next: 0 },
+            None => UnderWay::Nothing,
         };
     }
     index.died.store(view.died(), Ordering::Relaxed);

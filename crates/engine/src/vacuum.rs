@@ -41,7 +41,7 @@ pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
             return sweep::step(dataset, index, postings).unwrap_or_else(|error| {
                 // They stay where they are, which no search sees; say so loudly.
                 let (dataset, column) = (&dataset.name, &index.column);
-                tracing::error!(dataset, column, %error, "dead rows stay in the index");
+                tracing::error!(dataset, column, %error, "an index is not rid of what is dead in it, or in its file");
                 false
             });
         }

@@ -68,10 +68,14 @@ pub fn draw(panels: Vec<Panel>) -> Option<String> {
     Some(out)
 }
 
-/// Points by the name of their series, in order. Those at zero are left out.
-pub fn gather(points: impl Iterator<Item = (String, f64, f64)>) -> Vec<Series> {
+/// Points by the name of their series, in order. Those at zero are left out where an axis is [`Scale::Log`].
+pub fn gather(
+    (x, y): (Scale, Scale),
+    points: impl Iterator<Item = (String, f64, f64)>,
+) -> Vec<Series> {
     let mut gathered: Vec<Series> = Vec::new();
-    for (name, x, y) in points.filter(|(_, x, y)| *x > 0.0 && *y > 0.0) {
+    let has_place = |scale, value| scale == Scale::Linear || value > 0.0;
+    for (name, x, y) in points.filter(|(_, at, up)| has_place(x, *at) && has_place(y, *up)) {
         match gathered.iter_mut().find(|series| series.name == name) {
             Some(series) => series.points.push((x, y)),
             None => gathered.push(Series {
@@ -292,7 +296,7 @@ mod tests {
             ("a", 0.0, 1.0),
         ];
         let points = points.map(|(name, x, y)| (name.to_owned(), x, y));
-        let series = gather(points.into_iter());
+        let series = gather((Scale::Log, Scale::Linear), points.into_iter());
         assert_eq!(series.len(), 2);
         assert_eq!(series[0].points, [(1.0, 2.0), (10.0, 1.0)]);
     }

@@ -239,7 +239,7 @@ options! {
         quantization: QuantizationChoice, Choice(&["auto", "rabitq", "sq8", "none"]), Text("auto");
         /// Candidates looked at when a row is put into a graph of codes.
         rabitq_ef_construction: usize, Int(8, 4096), Text("128");
-        /// Shards of an index in postings, by row: threads that insert into different ones do not wait for each other, and long searches are read by as many threads as there are cores; but what is near a query is then in a posting of each. An index that there is keeps the number that it was made with.
+        /// Shards of an index in postings, by row: threads that insert into different ones wait for each other only to write to the file, and long searches are read by as many threads as there are shards, or cores if these are fewer; but what is near a query is then in a posting of each. An index that there is keeps the number that it was made with.
         spfresh_shards: usize, Int(1, 64), Text("1");
         /// Neighbours of a row in an HNSW graph.
         hnsw_m: usize, Int(2, 128), Text("16");

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow_schema::DataType;
 use longbow_disk::{Disk, MemoryDisk};
-use longbow_engine::{Engine, Graph, GraphOptions, IndexKind, Options};
+use longbow_engine::{Engine, Folder, Graph, GraphOptions, IndexKind, Options};
 
 use crate::damage::files_below;
 use crate::quantized::{delete, options, put, recall, schema, wait_for_the_index};
@@ -54,6 +55,16 @@ fn blocks(disk: &MemoryDisk) -> (PathBuf, Vec<u8>) {
     files.remove(0)
 }
 
+/// Changes bytes of the file of blocks, and tells whether a look over the folder finds that. Once more takes it back.
+fn damages(disk: &MemoryDisk, places: &[usize]) -> bool {
+    let (path, mut bytes) = blocks(disk);
+    places.iter().for_each(|at| bytes[*at] ^= 1);
+    disk.write_atomic(&path, &bytes).expect("written");
+    let folder = Folder::open(Arc::new(disk.clone()), "data".as_ref(), "a test");
+    let found = folder.expect("nobody has it").verify(&mut |_| ());
+    !found.expect("it can be looked over").is_whole()
+}
+
 #[test]
 fn a_posting_with_a_damaged_block_is_made_again_alone() {
     let disk = MemoryDisk::new();
@@ -61,13 +72,16 @@ fn a_posting_with_a_damaged_block_is_made_again_alone() {
     delete(&engine, 0..100);
     engine.close().expect("closed");
     drop(engine);
-    let (path, mut bytes) = blocks(&disk);
-    // In most of these places there is a block.
-    let stride = bytes.len() / 40;
-    (stride / 2..bytes.len())
-        .step_by(stride)
-        .for_each(|at| bytes[at] ^= 1);
-    disk.write_atomic(&path, &bytes).expect("written");
+    let len = blocks(&disk).1.len();
+    let places = (0..40).map(|at| len * (2 * at + 1) / 80);
+    let in_a_block = |at: &usize| {
+        let found = damages(&disk, &[*at]);
+        assert!(!damages(&disk, &[*at]), "it is as it was");
+        found
+    };
+    let places: Vec<usize> = places.filter(in_a_block).collect();
+    assert!(places.len() > 20, "most of the file is in use: {places:?}");
+    assert!(damages(&disk, &places[..1]));
     let engine = open(&disk);
     wait_for_the_index(&engine);
     assert_eq!(engine.rebuilt_graphs(), 0, "its other postings are read");
@@ -82,6 +96,14 @@ fn a_posting_with_a_damaged_block_is_made_again_alone() {
     wait_for_the_index(&engine);
     assert_eq!((engine.rebuilt_graphs(), size(&engine).0), (0, rows));
     check_recall(&engine);
+    // Most of them are more than one thread should insert before the index is of use.
+    engine.close().expect("closed");
+    drop(engine);
+    assert!(damages(&disk, &places));
+    let engine = open(&disk);
+    wait_for_the_index(&engine);
+    assert_eq!(engine.rebuilt_graphs(), 1);
+    check_recall(&engine);
 }
 
 #[test]
@@ -91,7 +113,9 @@ fn a_file_of_blocks_gives_back_the_space_of_rows_that_left() {
     let before = blocks(&disk).1.len() as u64;
     delete(&engine, 1_000..8_000);
     // Another thread may be at it.
+    let deadline = Instant::now() + Duration::from_secs(300);
     while {
+        assert!(Instant::now() < deadline, "{:?}", size(&engine));
         engine.tidy().expect("a sound disk");
         let (rows, bytes, free) = size(&engine);
         rows >= 1_100 || 4 * bytes >= before || 5 * free >= bytes

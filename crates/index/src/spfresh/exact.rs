@@ -16,6 +16,8 @@ use crate::top_k::{Neighbor, TopK};
 
 /// Bytes of blocks from which on several threads read them: about a millisecond for one.
 const LONG: usize = 4 << 20;
+/// Postings that are asked for before they are read, where pages are not in memory.
+const AHEAD: usize = 8;
 
 /// A posting, and the least distances to its vectors and to its centroid.
 struct Bounded<'a> {
@@ -101,13 +103,32 @@ impl SpFresh {
                 break;
             }
             part.stats.nodes_popped += 1;
+            if self.cold.is() {
+                self.ask_for_those_after(exact, at);
+            }
             self.candidates(exact, posting, &mut near, &mut part.stats);
+            if self.cold.is() {
+                let vectors = near
+                    .iter()
+                    .filter_map(|(_, row)| exact.wanted.originals.vector(*row));
+                vectors.for_each(|vector| self.store.file.will_need(vector));
+            }
             compare(exact, &near, &mut top, &mut part.stats);
             part.cut = exact.wanted.is_over.is_some_and(|is_over| is_over());
         }
         part.found = top.into_sorted();
         part.cold = self.store.file.reads() > reads;
         part
+    }
+
+    /// Has the blocks of postings that come soon be read side by side.
+    fn ask_for_those_after(&self, exact: &Exact<'_>, at: usize) {
+        // The first ones all at once, then one for each that is read.
+        let from = if at == 0 { 0 } else { at + AHEAD };
+        let soon = exact.postings.iter().take(at + AHEAD + 1).skip(from);
+        for block in soon.flat_map(|it| &it.posting.blocks) {
+            self.store.file.will_need(block.read(&self.layout).bytes());
+        }
     }
 
     /// The rows of a posting whose codes leave them a chance, with the least distances that they can have, in order.

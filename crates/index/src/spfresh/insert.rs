@@ -117,7 +117,7 @@ impl SpFresh {
             shard.moves.fetch_add(1, Ordering::Release);
         }
         let directory = edit.finish(&self.store)?;
-        shard.show(writer, directory);
+        shard.show(directory);
         Ok(())
     }
 }

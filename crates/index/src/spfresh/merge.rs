@@ -29,7 +29,7 @@ impl SpFresh {
             edit.push(home.expect("there are others"), member);
         }
         let directory = edit.finish(&self.store)?;
-        shard.show(writer, directory);
+        shard.show(directory);
         writer.free.push(id);
         shard.moves.fetch_add(1, Ordering::Release);
         self.split_long(

@@ -15,7 +15,8 @@ pub struct SpFreshParams {
     /// Parts with postings of their own, by the row, 1 to 64: rows of different ones are inserted side by side. What a
     /// search reads does not depend on it. An index that is loaded has as many as when it was saved.
     pub shards: usize,
-    /// Whether an exact search passes over postings that are too far, by true bounds; what it finds is the same.
+    /// Whether an exact search passes over postings that are too far, by true bounds; what it finds is
+    /// the same, but for vectors whose length is beyond `f32::MAX`.
     pub exact_shard_prune: bool,
     /// From which the rotation is drawn.
     pub seed: u64,

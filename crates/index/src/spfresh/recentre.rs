@@ -9,9 +9,11 @@ use super::posting::{Centroid, Posting};
 use super::shard::{Shard, Writer};
 use crate::error::Result;
 
-/// Squared distance of a posting's mean from its centroid, by the mean squared distance of its vectors from their mean, from which on
-/// it gets another centroid. The mean of a hundred vectors strays by a hundredth by chance.
+/// A posting gets another centroid if its mean is so far from the one that it has: squared, and as part of the mean squared
+/// distance of its vectors from their mean. By chance the mean of a hundred vectors is off by a hundredth.
 const STRAYED: f32 = 0.1;
+/// Part of the squared lengths that rounding may make of it.
+const ROUNDING: f32 = 1e-4;
 
 impl SpFresh {
     /// Gives a posting the mean of its vectors for a centroid, if that came to lie far from the one that it has: rows went, and others came
@@ -57,7 +59,7 @@ impl SpFresh {
             edit.remove(other.id, &places);
         }
         let directory = edit.finish(&self.store)?;
-        shard.show(writer, directory);
+        shard.show(directory);
         writer.free.push(id);
         shard.moves.fetch_add(1, Ordering::Release);
         let mut touched: Vec<u64> = around.iter().map(|posting| posting.id).collect();
@@ -80,7 +82,8 @@ impl SpFresh {
         let spread = norms / count - mean.iter().map(|x| x * x).sum::<f32>();
         let away = posting.centroid.floats().zip(&mean);
         let away: f32 = away.map(|(x, y)| (x - y) * (x - y)).sum();
-        // Not for infinite ones either.
-        (away.is_finite() && away > STRAYED * spread.max(0.0)).then_some(mean)
+        // Equal vectors differ from their mean by rounding. Infinite ones have none.
+        let least = ROUNDING * norms / count;
+        (away.is_finite() && away > STRAYED * spread.max(0.0) + least).then_some(mean)
     }
 }

@@ -23,7 +23,6 @@ mod tests {
         for shards in 1..=64 {
             for row in (0..500).chain(u64::MAX - 500..=u64::MAX) {
                 assert!(route(row, shards) < shards, "row {row} of {shards}");
-                assert_eq!(route(row, shards), route(row, shards));
             }
         }
     }

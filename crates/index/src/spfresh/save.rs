@@ -35,8 +35,7 @@ impl SpFresh {
     /// If the writer or the file of blocks fails.
     pub fn save(&self, out: &mut dyn Write) -> Result<Saved> {
         let shards = self.shards.iter();
-        let mut writers: Vec<_> = shards.map(|shard| shard.writer.lock()).collect();
-        writers.iter_mut().for_each(|writer| writer.forget());
+        let _writers: Vec<_> = shards.map(|shard| shard.writer.lock()).collect();
         let directories = self.directories();
         self.store.file.sync()?;
         let rows = self.len() as u64;

@@ -28,17 +28,14 @@ impl Shard {
                 next,
                 free: Vec::new(),
                 swept: 0,
-                replaced: Vec::new(),
             }),
             moves: AtomicU64::new(0),
         }
     }
 
-    /// Shows a directory in place of the one before.
-    pub(super) fn show(&self, writer: &mut Writer, directory: Directory) {
-        let before = self.directory.swap(Arc::new(directory));
-        writer.replaced.push(before);
-        writer.forget();
+    /// Shows a directory in place of the one before; whoever calls it holds the lock of the writer.
+    pub(super) fn show(&self, directory: Directory) {
+        self.directory.store(Arc::new(directory));
     }
 }
 
@@ -51,9 +48,6 @@ pub(super) struct Writer {
     pub(super) free: Vec<u64>,
     /// Postings below this number were passed by the sweep that is under way: no vector gets there unswept.
     pub(super) swept: u64,
-    /// Directories that were replaced, as long as a search has one: whoever drops the last of them gives back the slots of
-    /// hundreds of blocks, and that shall not be a search.
-    replaced: Vec<Arc<Directory>>,
 }
 
 impl Writer {
@@ -66,11 +60,6 @@ impl Writer {
                 self.next - 1
             }
         }
-    }
-
-    /// Drops what was replaced and no search has any more.
-    pub(super) fn forget(&mut self) {
-        self.replaced.retain(|before| Arc::strong_count(before) > 1);
     }
 }
 

@@ -8,22 +8,19 @@ use super::shard::Shard;
 use crate::error::Result;
 
 impl SpFresh {
-    /// Moves blocks from the end of the file into free slots before, of `postings` postings from address `from` on, and cuts
-    /// it at the end. A slot that the last checkpoint names is free only once another holds: then [`SpFresh::hold`] cuts the
-    /// rest. Returns where the next part begins; `None` once all postings were passed, or if there is too little to gain.
+    /// Moves blocks behind `end`, which [`SpFresh::could_end`] told, into free slots before, of `postings` postings from
+    /// address `from` on, and cuts the file at the end. A slot that the last checkpoint names is free only once another
+    /// holds: then [`SpFresh::hold`] cuts the rest. Returns where the next part begins; `None` once all postings were passed.
     ///
     /// # Errors
-    /// If the file cannot be written; what was moved before is.
-    pub fn shrink(&self, from: u64, postings: usize) -> Result<Option<u64>> {
-        let Some(end) = self.store.could_end() else {
-            return Ok(None);
-        };
+    /// If the file cannot be written; what was moved of shards before stays moved.
+    pub fn shrink(&self, end: u32, from: u64, postings: usize) -> Result<Option<u64>> {
         let next = self.step_by_step(from, postings, |shard, from, left| {
             self.shrink_shard(shard, end, from, left)
         })?;
         if next.is_none() {
             // Whoever searches still may hold some of what was moved; the next checkpoint cuts that.
-            self.store.cut()?;
+            self.store.end_moving()?;
         }
         Ok(next)
     }
@@ -35,7 +32,7 @@ impl SpFresh {
         from: u64,
         left: &mut usize,
     ) -> Result<Option<u64>> {
-        let mut writer = shard.writer.lock();
+        let _writer = shard.writer.lock();
         let before = shard.directory.load_full();
         let mut directory = (*before).clone();
         let next = {
@@ -48,16 +45,14 @@ impl SpFresh {
             }
             ids.next().map(|posting| posting.id)
         };
-        shard.show(&mut writer, directory);
-        drop(before);
-        writer.forget();
+        shard.show(directory);
         Ok(next)
     }
 
-    /// Whether so much of the file is free that [`SpFresh::shrink`] has something to do.
+    /// Where the file could end, if so much of it is free that [`SpFresh::shrink`] is worth it.
     #[must_use]
-    pub fn can_shrink(&self) -> bool {
-        self.store.could_end().is_some()
+    pub fn could_end(&self) -> Option<u32> {
+        self.store.could_end()
     }
 
     /// Whether so much of the file is in no use, or will be once another checkpoint holds, that [`SpFresh::shrink`] has

@@ -65,7 +65,7 @@ impl SpFresh {
         if !twice.is_empty() && posting.len() - twice.len() <= self.params.split {
             edit.remove(posting.id, &twice);
             let directory = edit.finish(&self.store)?;
-            shard.show(writer, directory);
+            shard.show(directory);
             return Ok(());
         }
         let parted = self.part(writer, posting);
@@ -87,7 +87,7 @@ impl SpFresh {
         touched.extend(around.iter().map(|posting| posting.id));
         touched.retain(|id| edit.len_of(*id) > self.params.split);
         let directory = edit.finish(&self.store)?;
-        shard.show(writer, directory);
+        shard.show(directory);
         writer.free.push(posting.id);
         shard.moves.fetch_add(1, Ordering::Release);
         Ok(())

@@ -61,8 +61,8 @@ pub trait BlockFile: Send + Sync + fmt::Debug {
     fn sync(&self) -> io::Result<()>;
 }
 
-/// Slots of a file for each free one, at which blocks from its end move to where there is room, so that it can be cut.
-/// More often, and blocks would move that are soon written anew anyway.
+/// Blocks move from the end of a file to where there is room, so that it can be cut, once one slot in so many became free.
+/// If they moved sooner, many would be written that are soon written anew anyway.
 const SLOTS_FOR_ONE_FREE: usize = 8;
 /// So few free slots are left alone.
 const FEWEST_FREE: usize = if cfg!(shuttle) { 1 } else { 32 };
@@ -94,6 +94,8 @@ struct Slots {
     free: BTreeSet<u32>,
     /// Free for the index, but named by a checkpoint.
     held: Vec<u32>,
+    /// Free slots that blocks were not moved into when all that could be were.
+    left: usize,
 }
 
 impl Store {
@@ -158,10 +160,21 @@ impl Store {
 
     /// Where the file could end, if the blocks behind moved into the free slots before; `None` if that is not worth it.
     pub(super) fn could_end(&self) -> Option<u32> {
-        let slots = self.slots.lock();
+        let mut slots = self.slots.lock();
         let (free, all) = (slots.free.len(), slots.named.len());
-        let many = free >= FEWEST_FREE && free * SLOTS_FOR_ONE_FREE >= all;
+        slots.left = slots.left.min(free);
+        let new = free - slots.left;
+        let many = new >= FEWEST_FREE && new * SLOTS_FOR_ONE_FREE >= all;
         many.then(|| (all - free) as u32)
+    }
+
+    /// Says that the blocks which could move did, and cuts the file. What is free yet stays so until the next checkpoint
+    /// holds, for it lies before slots which the last one names: it is no reason to move any again.
+    pub(super) fn end_moving(&self) -> io::Result<()> {
+        self.cut()?;
+        let mut slots = self.slots.lock();
+        slots.left = slots.free.len();
+        Ok(())
     }
 
     /// Whether so many slots are free, or will be once another checkpoint holds, that the file could be shorter.
@@ -245,8 +258,13 @@ impl Slots {
             *by = if *by & COMES == 0 { 0 } else { HOLDS };
         }
         let Slots {
-            named, free, held, ..
+            named,
+            free,
+            held,
+            left,
+            ..
         } = self;
+        *left = 0;
         held.retain(|slot| {
             let kept = named[*slot as usize] != 0;
             if !kept {
@@ -356,6 +374,8 @@ pub(super) mod tests {
             assert!(slot.is_some_and(|slot| slot < 20));
         }
         assert_eq!(store.write_before(20, &[0; 64]).expect(GOOD), None);
+        store.end_moving().expect(GOOD);
+        assert_eq!(store.could_end(), None, "there is nothing left to move");
         (90..100).for_each(|slot| store.release(slot));
         assert_eq!(
             store.file_bytes(),

@@ -24,7 +24,7 @@ impl SpFresh {
     /// Searches that see the rows must have ended: see [`SpFresh::is_over`].
     ///
     /// # Errors
-    /// If the file cannot be written; what was swept before is.
+    /// If the file cannot be written; what was swept of postings before is.
     pub fn sweep(&self, dead: &dyn Fn(u64) -> bool, from: u64, postings: usize) -> Result<Swept> {
         let mut rows = 0;
         let next = self.step_by_step(from, postings, |shard, from, left| {
@@ -68,7 +68,7 @@ impl SpFresh {
         let next = ids.next().map(|posting| posting.id);
         writer.swept = next.unwrap_or(0);
         let swept = edit.finish(&self.store)?;
-        shard.show(&mut writer, swept);
+        shard.show(swept);
         self.rows.fetch_sub(rows, Ordering::Release);
         for id in short {
             self.merge((shard, &mut writer), id)?;

@@ -33,7 +33,7 @@ fn throughput(rows: &[Row], mode: &str, title: &'static str) -> Panel {
         title,
         x: Label("callers", Scale::Log),
         y: Label("entries/s", Scale::Log),
-        series: gather(points),
+        series: gather((Scale::Log, Scale::Log), points),
     }
 }
 
@@ -52,7 +52,7 @@ fn latency(rows: &[Row]) -> Panel {
         title: "Latency by offered load, from when an entry was due",
         x: Label("entries/s offered", Scale::Log),
         y: Label("milliseconds", Scale::Log),
-        series: gather(points),
+        series: gather((Scale::Log, Scale::Log), points),
     }
 }
 

@@ -75,7 +75,11 @@ fn measure(settings: &Settings) -> Result<ExitCode, Error> {
                 }
             };
             let report = stream::run(settings, *mixture, &rounds, &mut tell)?;
-            if let (Some(path), Some(picture)) = (svg, svg::draw(&report)) {
+            if let Some(path) = svg {
+                let Some(picture) = svg::draw(&report) else {
+                    let none = "the runbook has no round that a curve could be drawn from";
+                    return Ok(complain(none, 1));
+                };
                 RealDisk.write_atomic(path, picture.as_bytes())?;
             }
             publish(&report, json, || table::end(&report))

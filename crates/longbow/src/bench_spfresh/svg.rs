@@ -50,6 +50,6 @@ fn panel(title: &'static str, y: Label, rounds: &[RoundRow], figures: &[Figure<'
         title,
         x: Label("round", Scale::Linear),
         y,
-        series: gather(points),
+        series: gather((Scale::Linear, y.1), points),
     }
 }

@@ -32,6 +32,10 @@ fn searches_ask_for_pages_once_one_had_some_read() -> Result<()> {
     assert!(asked() >= 18, "{} asked for", asked());
     assert_eq!(cold, warm);
     let before = asked();
+    search(&index, &data, query, (10, usize::MAX), &|_| true);
+    // Nine postings, and then one for each that is read.
+    assert!(asked() > before + 20, "{} asked for exactly", asked());
+    let before = asked();
     for _ in 0..300 {
         search(&index, &data, query, (10, 8), &|_| true);
     }

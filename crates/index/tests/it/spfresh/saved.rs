@@ -158,10 +158,11 @@ fn what_was_moved_to_the_front_is_read_again() -> Result<()> {
     let rows = |row: u64| row % 4 == 0;
     let found = search(&index, &data, query, (100, 8), &rows);
     assert!(index.is_sparse());
-    let mut from = Some(0);
+    let (end, mut from) = (index.could_end().expect("much is free"), Some(0));
     while let Some(next) = from {
-        from = index.shrink(next, 3)?;
+        from = index.shrink(end, next, 3)?;
     }
+    assert_eq!(index.could_end(), None, "there is nothing left to move");
     let mut bytes = Vec::new();
     index.save(&mut bytes)?;
     index.hold()?;
