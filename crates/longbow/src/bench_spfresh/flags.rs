@@ -367,15 +367,20 @@ mod tests {
         assert_eq!((settings.update_batch, settings.durable), (7, true));
         assert_eq!((settings.index, settings.dir), (Choice::Hnsw, "d".into()));
         assert_eq!(settings.json, Some("-".into()));
-        let settings = read("--stream runs --centres 3 --drift 0.5 --base 40 --queries 4");
-        let What::Stream { mixture, runbook } = settings.expect("valid").what else {
+        let settings = read("--stream runs --svg s --centres 3 --drift 0.5 --base 40 --queries 4");
+        let What::Stream {
+            mixture,
+            runbook,
+            svg,
+        } = settings.expect("valid").what
+        else {
             panic!("another mode");
         };
         assert_eq!(
             (mixture.centres, mixture.drift, mixture.queries),
             (3, 0.5, 4)
         );
-        assert_eq!(runbook, Some("runs".into()));
+        assert_eq!((runbook, svg), (Some("runs".into()), Some("s".into())));
         let settings = read("--large --memory-limit 65MiB --sweep 7").expect("valid");
         let What::Large {
             memory_limit,
@@ -400,6 +405,8 @@ mod tests {
             "--stream default --large",
             "--stream default --sweep 5",
             "--stream default --updates 5",
+            "--svg s",
+            "--shards 65",
             "--stream default --index exact",
             "--stream default --drift -1",
             "--large --repeat 3",

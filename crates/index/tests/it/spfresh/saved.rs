@@ -155,7 +155,7 @@ fn what_was_moved_to_the_front_is_read_again() -> Result<()> {
     index.hold()?;
     let (before, _) = index.file_bytes();
     let query = &data.queries[3];
-    let rows = |row: u64| row % 4 == 0;
+    let rows = |row: u64| row.is_multiple_of(4);
     let found = search(&index, &data, query, (100, 8), &rows);
     assert!(index.is_sparse());
     let (end, mut from) = (index.could_end().expect("much is free"), Some(0));
