@@ -50,10 +50,26 @@ def _message(dataset: str, array: pa.Array, k: int, ef: int | None) -> pa.Record
     return pa.record_batch(columns)
 
 
-class Join(AnswerStream):
-    """One exchange. Queries are written by a thread while answers are read."""
+def fits_one_message(queries: Any) -> bool:
+    """Whether all queries are there, and go in one message.
 
-    def __init__(self, session: Session, messages: Iterator[pa.RecordBatch]) -> None:
+    >>> fits_one_message([[1, 2]] * 512), fits_one_message([[1, 2]] * 513)
+    (True, False)
+    """
+    return vectors.is_many(queries) and len(queries) <= BATCH_QUERIES
+
+
+class Join(AnswerStream):
+    """One exchange. Queries are written by a thread while answers are read.
+
+    A single message is written before any answer is read: where the server
+    refuses it, the end of the answers is then not read while the end of the
+    queries is being written, which pyarrow does not bear (the process ends).
+    """
+
+    def __init__(
+        self, session: Session, messages: Iterator[pa.RecordBatch], at_once: bool = False
+    ) -> None:
         self._messages = messages
         self._fault: Exception | None = None
         descriptor = flight.FlightDescriptor.for_command(b"VectorSearch")
@@ -62,9 +78,18 @@ class Join(AnswerStream):
                 descriptor, session.options(unbounded=True)
             )
         super().__init__(reader)
-        self._thread = threading.Thread(target=self._write, name="longbow-join", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
+        if at_once:
+            self._write()
+        else:
+            self._thread = threading.Thread(target=self._write, name="longbow-join", daemon=True)
+            self._thread.start()
         close_at_exit(self)
+
+    def _wait(self, seconds: float | None = None) -> None:
+        """Until all is written."""
+        if self._thread is not None:
+            self._thread.join(seconds)
 
     def _write(self) -> None:
         begun = False
@@ -84,7 +109,7 @@ class Join(AnswerStream):
             pass  # The stream is broken already, and the reader knows why.
 
     def _ended(self, error: pa.ArrowException | None) -> None:
-        self._thread.join()
+        self._wait()
         closed = self._close_writer()
         fault = self._fault
         if fault is not None and not isinstance(fault, pa.ArrowException):
@@ -101,11 +126,11 @@ class Join(AnswerStream):
 
     def _close_at_exit(self) -> None:
         super().close()
-        self._thread.join(PATIENCE)
+        self._wait(PATIENCE)
 
     def close(self) -> None:
         """Cancels the exchange, unless it is over."""
         if not self._done:
             super().close()
-            self._thread.join()
+            self._wait()
             self._close_writer()

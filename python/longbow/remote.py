@@ -12,7 +12,7 @@ from . import arrays, sql, vectors
 from .answers import AnswerStream
 from .backend import Asked
 from .errors import translated
-from .join import Join, query_batches
+from .join import Join, fits_one_message, query_batches
 from .put import put
 from .requests import search_ticket
 from .results import DatasetInfo, InsertResult
@@ -51,7 +51,8 @@ class Remote:
         return arrays.places(found, len(queries), asked.k)
 
     def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> AnswerStream:
-        return Join(self._session, query_batches(dataset, vectors, k, ef))
+        messages = query_batches(dataset, vectors, k, ef)
+        return Join(self._session, messages, at_once=fits_one_message(vectors))
 
     def rows(self, ticket: Mapping[str, Any]) -> BatchStream:
         return BatchStream(self._session.get(ticket, unbounded=True))
