@@ -91,6 +91,12 @@ pub(super) struct Member<'a> {
 }
 
 impl Member<'_> {
+    /// What its code stands for, rotated.
+    pub(super) fn floats(&self) -> impl Iterator<Item = f32> {
+        let elements = self.code.iter();
+        elements.map(|x| f32::from(*x as i8) * self.scale)
+    }
+
     pub(super) fn vector(&self) -> Vector8 {
         Vector8 {
             code: self.code.as_ptr().cast(),

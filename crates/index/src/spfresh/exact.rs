@@ -126,9 +126,7 @@ impl SpFresh {
         // The first ones all at once, then one for each that is read.
         let from = if at == 0 { 0 } else { at + AHEAD };
         let soon = exact.postings.iter().take(at + AHEAD + 1).skip(from);
-        for block in soon.flat_map(|it| &it.posting.blocks) {
-            self.store.file.will_need(block.read(&self.layout).bytes());
-        }
+        self.ask_for(soon.map(|it| it.posting));
     }
 
     /// The rows of a posting whose codes leave them a chance, with the least distances that they can have, in order.

@@ -22,7 +22,7 @@
 //! again when no directory that anyone holds has it, and no checkpoint names it ([`store`]).
 //!
 //! Rows are in shards by their number (`route`), each with postings and a lock of its own ([`shard`]): inserts wait for
-//! those into the same shard only, and all that moves rows stays within one. They share the file of blocks. A search chooses
+//! those into the same shard, and all that moves rows stays within one. They share the file of blocks. A search chooses
 //! the nearest postings of all shards together, and does not read more because there are many; but what is near a query
 //! is in a posting of each, so more must be read to find as much. Long searches are read by several threads ([`read`]).
 //! Each posting knows how far its vectors reach ([`reach`]): an exact search ends where no posting can add anything

@@ -71,8 +71,8 @@ impl SpFresh {
     }
 
     /// Has all blocks of some postings be read, side by side.
-    pub(super) fn ask_for(&self, postings: &[(usize, &Arc<Posting>)]) {
-        for block in postings.iter().flat_map(|(_, posting)| &posting.blocks) {
+    pub(super) fn ask_for<'a>(&self, postings: impl Iterator<Item = &'a Arc<Posting>>) {
+        for block in postings.flat_map(|posting| &posting.blocks) {
             self.store.file.will_need(block.read(&self.layout).bytes());
         }
     }

@@ -44,20 +44,7 @@ impl SpFresh {
             }
             edit.push(nearest.1, member);
         }
-        for other in &around {
-            let mut places = Vec::new();
-            for (place, member) in other.members(&self.layout).enumerate() {
-                let vector = member.vector();
-                if member.own
-                    && self.between(vector, &centroid) < self.between(vector, &other.centroid)
-                {
-                    places.push(place);
-                    edit.push(new, member);
-                }
-            }
-            // Vectors that came in this edit stand behind those of before, and take the places of those that go.
-            edit.remove(other.id, &places);
-        }
+        self.join(&[(new, &*centroid)], &around, &mut edit);
         let directory = edit.finish(&self.store)?;
         shard.show(directory);
         writer.free.push(id);
@@ -72,9 +59,8 @@ impl SpFresh {
         let mut mean = vec![0f32; self.layout.dim];
         let mut norms = 0f32;
         for member in posting.members(&self.layout) {
-            for (sum, element) in mean.iter_mut().zip(member.code) {
-                *sum += f32::from(*element as i8) * member.scale;
-            }
+            let sums = mean.iter_mut().zip(member.floats());
+            sums.for_each(|(sum, x)| *sum += x);
             norms += member.norm;
         }
         let count = posting.len().max(1) as f32;

@@ -114,7 +114,7 @@ impl SpFresh {
             near.clear(probes.min(all));
             let postings = self.nearest_to(&directories, asked, near, stats);
             if self.cold.is() {
-                self.ask_for(&postings);
+                self.ask_for(postings.iter().map(|(_, posting)| *posting));
             }
             near.clear(most);
             let part = self.read(&postings, wanted, asked, near);

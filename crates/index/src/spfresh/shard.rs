@@ -11,7 +11,8 @@ pub(super) const MOST: usize = 64;
 /// Where the number of the shard begins in the address of a posting.
 const SHIFT: u32 = u64::BITS - MOST.ilog2();
 
-/// A part of the rows with postings of its own: whoever changes it waits for nobody who changes another.
+/// A part of the rows with postings of its own: whoever changes it waits for nobody who changes another, but to write to the
+/// file.
 pub(super) struct Shard {
     pub(super) directory: ArcSwap<Directory>,
     pub(super) writer: Mutex<Writer>,
@@ -46,7 +47,8 @@ pub(super) struct Writer {
     next: u64,
     /// Numbers of postings that are gone.
     pub(super) free: Vec<u64>,
-    /// Postings below this number were passed by the sweep that is under way: no vector gets there unswept.
+    /// Postings below this number were passed by the sweep that is under way: none of them is made anew. What a split moves
+    /// there unswept leaves, if it is dead, with the next sweep.
     pub(super) swept: u64,
 }
 

@@ -82,7 +82,8 @@ impl SpFresh {
                 edit.push(moved.remove(&place).unwrap_or(home), member);
             }
         }
-        self.join_halves(&parted, &around, &mut edit);
+        let new = [0, 1].map(|half| (parted.ids[half], &*parted.centroids[half]));
+        self.join(&new, &around, &mut edit);
         touched.extend(parted.ids);
         touched.extend(around.iter().map(|posting| posting.id));
         touched.retain(|id| edit.len_of(*id) > self.params.split);
@@ -111,8 +112,7 @@ impl SpFresh {
     fn part(&self, writer: &mut Writer, posting: &Arc<Posting>) -> Parted {
         let mut floats = Vec::with_capacity(posting.len() * self.layout.dim);
         for member in posting.members(&self.layout) {
-            let elements = member.code.iter();
-            floats.extend(elements.map(|x| f32::from(*x as i8) * member.scale));
+            floats.extend(member.floats());
         }
         let (centroids, second) = match two_means(&floats, self.layout.dim) {
             Some(halves) => {
@@ -178,7 +178,12 @@ impl SpFresh {
 
     /// LIRE's second condition: a vector of another posting may now be nearest to a new centroid only if that is nearer
     /// than the old one was. Since its own centroid was the nearest, all there is to compare is that with the new ones.
-    fn join_halves(&self, parted: &Parted, around: &[Arc<Posting>], edit: &mut Edit<'_>) {
+    pub(super) fn join(
+        &self,
+        new: &[(u64, &Centroid)],
+        around: &[Arc<Posting>],
+        edit: &mut Edit<'_>,
+    ) {
         for posting in around {
             let mut places = Vec::new();
             for (place, member) in posting.members(&self.layout).enumerate() {
@@ -186,12 +191,16 @@ impl SpFresh {
                     continue;
                 }
                 let vector = member.vector();
-                let own = self.between(vector, &posting.centroid);
-                let halves = [0, 1].map(|half| self.between(vector, &parted.centroids[half]));
-                let half = usize::from(halves[1] < halves[0]);
-                if halves[half] < own {
+                let mut nearest = (self.between(vector, &posting.centroid), None);
+                for (id, centroid) in new {
+                    let distance = self.between(vector, centroid);
+                    if distance < nearest.0 {
+                        nearest = (distance, Some(*id));
+                    }
+                }
+                if let (_, Some(id)) = nearest {
                     places.push(place);
-                    edit.push(parted.ids[half], member);
+                    edit.push(id, member);
                 }
             }
             // Vectors that came in this edit stand behind those of before, and take the places of those that go.
