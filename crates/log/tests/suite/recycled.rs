@@ -191,6 +191,57 @@ fn power_loss_in_any_order_loses_nothing_that_was_durable() {
     }
 }
 
+/// As above with entries of up to a megabyte and a half, which are handed to the disk in chunks before they are synced:
+/// the power is lost while some of them are on their way.
+fn check_power_amid_chunks(sync: SyncMode, seed: u64) {
+    let mut random = Random(seed);
+    let mut disk = MemoryDisk::new();
+    let (mut after, mut safe) = (0, 0);
+    let options = || Options {
+        segment_size: 4 << 20,
+        spare_bytes: 16 << 20,
+        ..options(sync)
+    };
+    for _ in 0..6 {
+        let (log, recovery, records) = open_after(&disk, options(), after).unwrap();
+        let last = recovery.last_index;
+        assert!(last >= safe, "seed {seed}: {last} instead of {safe}");
+        assert!(records.iter().map(|r| r.index).eq(after + 1..=last));
+        assert!(records.iter().all(is_right));
+        // Some files are used again, some are not yet.
+        for _ in 0..random.below(8) {
+            let index = log.last_index() + 1;
+            append_acked(&log, entry(index, random.below(1_500_000) as usize)).unwrap();
+        }
+        after = after.max(log.sync().unwrap().saturating_sub(random.below(3)));
+        log.purge(after).unwrap();
+        let first = log.last_index() + 1;
+        let count = 1 + random.below(4);
+        let under_way: Vec<_> = (first..first + count)
+            .map(|index| append(&log, entry(index, random.below(1_500_000) as usize)).1)
+            .collect();
+        let waited_for = random.below(count) as usize;
+        for told in &under_way[..waited_for] {
+            told.recv().unwrap().unwrap();
+        }
+        safe = match sync {
+            SyncMode::EveryAck => first - 1 + waited_for as u64,
+            _ => log.durable_index(),
+        };
+        let odds = 1 + random.below(4);
+        disk = disk.crash_scattered(&mut |_, _| random.below(odds) == 0);
+        drop(log);
+    }
+}
+
+#[test]
+fn power_loss_amid_the_chunks_of_large_entries_loses_nothing_that_was_durable() {
+    for seed in 0..12 {
+        check_power_amid_chunks(SyncMode::EveryAck, seed);
+        check_power_amid_chunks(BACKGROUND, seed);
+    }
+}
+
 #[test]
 fn swapped_and_repeated_blocks_are_never_served() {
     let disk = MemoryDisk::new();
