@@ -140,7 +140,7 @@ def test_a_node_may_have_all_columns_in_postings(tmp_path: Path) -> None:
     client.insert("rows", ROWS, metric="cosine")
     client.insert("products", ROWS, metric="dot_product")
     client.insert("graph", ROWS, index="hnsw")
-    for name, index in [("rows", "spfresh"), ("products", "hnsw"), ("graph", "hnsw")]:
+    for name, index in [("rows", "spfresh"), ("products", "spfresh"), ("graph", "hnsw")]:
         client.wait_until_indexed(name)
         assert index_of(client, name)["index"] == index
     where = {"field": "id", "operator": "<", "value": 40}
@@ -152,14 +152,10 @@ def test_a_node_may_have_all_columns_in_postings(tmp_path: Path) -> None:
 
 def test_a_wrong_kind_is_refused_and_changes_nothing() -> None:
     with longbow.open() as database:
-        for index, metric, words in [
-            ("ivf", None, "expected flat, hnsw, spfresh or auto"),
-            ("spfresh", "dot_product", "choose hnsw"),
-        ]:
-            with pytest.raises(InvalidArgument) as caught:
-                database.insert("rows", ROWS[:10], index=index, metric=metric)
-            assert caught.value.code == "bad_index"
-            assert words in caught.value.message
+        with pytest.raises(InvalidArgument) as caught:
+            database.insert("rows", ROWS[:10], index="ivf")
+        assert caught.value.code == "bad_index"
+        assert "expected flat, hnsw, spfresh or auto" in caught.value.message
         assert database.list_datasets() == []
         database.insert("rows", ROWS[:10], index="spfresh")
         with pytest.raises(InvalidArgument) as caught:

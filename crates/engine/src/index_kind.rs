@@ -1,7 +1,6 @@
 //! Which kind of index a vector column has.
 
 use arrow_schema::{DataType, Field, Schema};
-use longbow_kernels::Metric;
 
 use crate::changed::Changed;
 use crate::error::{Error, Result};
@@ -37,25 +36,18 @@ impl IndexKind {
     }
 
     /// Why the vectors of a column cannot be in an index of this kind.
-    pub(crate) fn why_not(self, metric: Metric, native: bool) -> Option<&'static str> {
-        if self != IndexKind::SpFresh {
-            return None;
-        }
-        if metric == Metric::Dot {
-            return Some("it is for the metrics euclidean and cosine; choose hnsw, flat or auto");
-        }
-        (!native).then_some(
+    pub(crate) fn why_not(self, native: bool) -> Option<&'static str> {
+        (self == IndexKind::SpFresh && !native).then_some(
             "it is for elements of float32, float16, int8 and uint8; send one of these, or choose hnsw, flat or auto",
         )
     }
 }
 
-/// Refuses what the fields of a new put say of the index if that cannot be in a dataset of this metric. Schemas that were
-/// taken once are not asked again.
+/// Refuses what the fields of a new put say of the index if that cannot be. Schemas that were taken once are not asked again.
 ///
 /// # Errors
 /// [`Error::BadIndex`].
-pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn], metric: Metric) -> Result<()> {
+pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn]) -> Result<()> {
     for (index, field) in schema.fields().iter().enumerate() {
         let Some(got) = field.metadata().get(INDEX_KEY) else {
             continue;
@@ -65,7 +57,7 @@ pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn], metric: Metric) -
             (None, _) => Some("expected flat, hnsw, spfresh or auto"),
             (_, None) => Some("only vector columns have one; remove it"),
             (Some(IndexPolicy::Auto), Some(_)) => None,
-            (Some(IndexPolicy::Fixed(kind)), Some(column)) => kind.why_not(metric, column.native),
+            (Some(IndexPolicy::Fixed(kind)), Some(column)) => kind.why_not(column.native),
         };
         if let Some(why) = why {
             return Err(Error::BadIndex {

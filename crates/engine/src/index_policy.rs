@@ -45,9 +45,7 @@ impl IndexPolicy {
     #[must_use]
     pub fn of(column: &VectorColumn, node: IndexPolicy) -> Self {
         match column.index_policy.unwrap_or(node) {
-            IndexPolicy::Fixed(kind)
-                if kind.why_not(column.space.metric, column.native).is_some() =>
-            {
+            IndexPolicy::Fixed(kind) if kind.why_not(column.native).is_some() => {
                 IndexPolicy::Fixed(IndexKind::Hnsw)
             }
             policy => policy,

@@ -101,7 +101,7 @@ pub(crate) fn candidate(
     options: &Options,
 ) -> Candidate {
     let graph = Graph::bytes_per_row(column, IndexKind::Hnsw, &options.graphs);
-    let why_not = IndexKind::SpFresh.why_not(column.space.metric, column.native);
+    let why_not = IndexKind::SpFresh.why_not(column.native);
     Candidate {
         now,
         rows,

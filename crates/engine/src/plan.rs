@@ -83,8 +83,8 @@ impl Plan {
     /// If the schema would be refused.
     pub fn of(load: &Load, options: &Options) -> Result<Plan> {
         let schema = DatasetSchema::new(&load.schema, 1)?;
-        index_kind::check(&load.schema, &schema.vectors, schema.metric)?;
-        quantization::check(&load.schema, &schema.vectors, schema.metric)?;
+        index_kind::check(&load.schema, &schema.vectors)?;
+        quantization::check(&load.schema, &schema.vectors)?;
         let columns = columns(&schema, load.rows, options);
         let row_bytes = row_bytes(&schema, load);
         let puts = load.rows.div_ceil(load.rows_a_put.max(1));

@@ -55,8 +55,8 @@ impl PutSession {
             view.schema.evolve(name, &stored)?;
             metric = view.schema.metric;
         }
-        index_kind::check(&stored, &meaning.vectors, metric)?;
-        quantization::check(&stored, &meaning.vectors, metric)?;
+        index_kind::check(&stored, &meaning.vectors)?;
+        quantization::check(&stored, &meaning.vectors)?;
         recall_target::check(&stored, &meaning.vectors)?;
         text_column::check(&stored)?;
         check_schema(&stored)?;

@@ -43,12 +43,14 @@ impl Quantization {
             .find(|quantization| quantization.name() == name)
     }
 
-    /// What a column gets: what its field says; else what the node says, where that can be; else codes for long vectors.
+    /// What a column gets: what its field says; else what the node says, where that can be; else codes for long vectors, but
+    /// not for inner products: where lengths differ much, a graph of codes may miss the longest.
     pub fn of(column: &VectorColumn, node: Option<Quantization>) -> Self {
         let long = column.space.dim >= LEAST_DIM;
         match column.quantization.or(node) {
-            _ if why_not(column.space.metric, column.native).is_some() => Quantization::None,
+            _ if why_not(column.native).is_some() => Quantization::None,
             Some(chosen) => chosen,
+            None if column.space.metric == Metric::Dot => Quantization::None,
             None if long => Quantization::Rabitq,
             None => Quantization::None,
         }
@@ -58,9 +60,11 @@ impl Quantization {
     pub fn reason(column: &VectorColumn, node: Option<Quantization>) -> &'static str {
         let long = column.space.dim >= LEAST_DIM;
         match column.quantization.or(node) {
-            _ if column.space.metric == Metric::Dot => "codes are for euclidean and cosine",
             _ if !column.native => "codes are for float32, float16, int8 and uint8",
             Some(_) => "as configured",
+            None if column.space.metric == Metric::Dot => {
+                "codes for inner products only if asked for"
+            }
             None if long => "codes from 96 dimensions on",
             None => "whole vectors below 96 dimensions",
         }
@@ -73,21 +77,18 @@ impl Quantization {
 }
 
 /// Why the vectors of a column cannot be quantised.
-fn why_not(metric: Metric, native: bool) -> Option<&'static str> {
-    if metric == Metric::Dot {
-        return Some("it is for the metrics euclidean and cosine; choose none");
-    }
+fn why_not(native: bool) -> Option<&'static str> {
     (!native).then_some(
         "it is for elements of float32, float16, int8 and uint8; send one of these, or choose none",
     )
 }
 
-/// Refuses what the fields of a new put say of quantization if that cannot be in a dataset of this metric. Schemas that
-/// were taken once are not asked again.
+/// Refuses what the fields of a new put say of quantization if that cannot be. Schemas that were taken once are not asked
+/// again.
 ///
 /// # Errors
 /// [`Error::BadQuantization`].
-pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn], metric: Metric) -> Result<()> {
+pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn]) -> Result<()> {
     for (index, field) in schema.fields().iter().enumerate() {
         let Some(got) = field.metadata().get(QUANTIZATION_KEY) else {
             continue;
@@ -97,7 +98,7 @@ pub(crate) fn check(schema: &Schema, vectors: &[VectorColumn], metric: Metric) -
             (None, _) => Some("expected rabitq, sq8 or none"),
             (_, None) => Some("only vector columns have one; remove it"),
             (Some(Quantization::None), Some(_)) => None,
-            (Some(_), Some(column)) => why_not(metric, column.native),
+            (Some(_), Some(column)) => why_not(column.native),
         };
         if let Some(why) = why {
             return Err(Error::BadQuantization {

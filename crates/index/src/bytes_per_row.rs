@@ -1,7 +1,7 @@
 //! What a row takes in a graph, for whoever has to know before it is there.
 
 use longbow_kernels::Metric;
-use longbow_kernels::rabitq::{self, DIM_STEP, SLOTS};
+use longbow_kernels::rabitq::{self, SLOTS};
 
 use crate::chunks::ALIGN;
 use crate::hnsw::{Hnsw, HnswParams};
@@ -71,7 +71,7 @@ impl QuantizedGraph {
     /// theirs.
     #[must_use]
     pub fn bytes_per_row(space: Space, params: QuantizedParams) -> RowBytes {
-        let dim = space.dim.next_multiple_of(DIM_STEP);
+        let dim = space.code_dim();
         let (_, block) = layout(dim, params.edge_codes);
         let edges = if params.edge_codes {
             SLOTS * EDGE + rabitq::code_bytes(dim)
@@ -80,7 +80,7 @@ impl QuantizedGraph {
         };
         // And of one row in so many once more on the level above.
         let total = block + block.div_ceil(FEWER - 1) + PLACES;
-        let node = SAVED_NODE + space.dim.next_multiple_of(16);
+        let node = SAVED_NODE + dim;
         RowBytes {
             vector: dim,
             edges,
@@ -95,7 +95,7 @@ impl SpFresh {
     /// Bytes that a row takes in memory, and in both files: its share of a posting and of the centroid.
     #[must_use]
     pub fn bytes_per_row(space: Space, params: SpFreshParams) -> RowBytes {
-        let dim = space.dim.next_multiple_of(DIM_STEP);
+        let dim = space.code_dim();
         let block = Layout::new(dim).bytes;
         // A posting is half full after it was split, and full before: three quarters on average.
         let vectors = params.split * 3 / 4;

@@ -1,18 +1,72 @@
 use longbow_kernels::rabitq::{Lut, Planes, Rabitq, Rotation};
 use longbow_kernels::{Kernels, Metric, Scalar};
 
+use crate::checkpoint::{Reader, Sink};
+use crate::error::Result;
 use crate::space::{Space, inverse_norm};
+use crate::sphere::Sphere;
 use crate::vector8::Vector8;
 
 /// Turns vectors into what the graph compares: moved so that the data's centre is the origin, and rotated; for cosine
-/// scaled to length 1 before, since then squared distances are twice those of cosine.
+/// scaled to length 1 before, since then squared distances are twice those of cosine, and for the inner product put on a
+/// sphere: see [`crate::sphere`].
 pub(crate) struct Encoder {
     space: Space,
     rotation: Rotation,
     centre: Vec<f32>,
     centre_norm: f32,
+    /// For the inner product.
+    sphere: Option<Sphere>,
     pub(crate) kernels: &'static Kernels,
     pub(crate) rabitq: &'static Rabitq,
+}
+
+/// What codes are relative to.
+pub(crate) struct Centre {
+    elements: Vec<f32>,
+    sphere: Option<Sphere>,
+}
+
+impl Centre {
+    /// The mean of some stored vectors, as an index sees them; zeros if there are none.
+    pub(crate) fn of<'a>(space: Space, vectors: impl Iterator<Item = &'a [u8]>) -> Self {
+        let decode = |vector| {
+            let mut floats = Vec::new();
+            unit(space, vector, &mut floats);
+            floats
+        };
+        let mut vectors: Vec<Vec<f32>> = vectors.map(decode).collect();
+        let sphere = (space.metric == Metric::Dot).then(|| Sphere::around(&vectors));
+        if let Some(sphere) = &sphere {
+            vectors.iter_mut().for_each(|vector| sphere.put(vector));
+        }
+        let mut sum = vec![0f64; space.moved_dim()];
+        for vector in &vectors {
+            sum.iter_mut()
+                .zip(vector)
+                .for_each(|(sum, x)| *sum += f64::from(*x));
+        }
+        let count = vectors.len().max(1) as f64;
+        Centre {
+            elements: sum.iter().map(|sum| (sum / count) as f32).collect(),
+            sphere,
+        }
+    }
+
+    /// Reads what [`Encoder::save_centre`] wrote.
+    pub(crate) fn load(space: Space, reader: &mut Reader<'_>) -> Result<Self> {
+        let elements = reader.floats("centre", space.moved_dim())?;
+        let sphere = (space.metric == Metric::Dot).then(|| Sphere::load(reader));
+        Ok(Centre {
+            elements,
+            sphere: sphere.transpose()?,
+        })
+    }
+
+    /// Whether it is what stands for none.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.elements.iter().all(|x| *x == 0.0)
+    }
 }
 
 /// A vector of the graph's own, with the room that its making takes.
@@ -22,7 +76,10 @@ pub(crate) struct Encoded {
     pub(crate) floats: Vec<f32>,
     /// Squared length of the rotated vector.
     pub(crate) norm: f32,
-    /// The same, as the kernels compare it with eight-bit codes.
+    /// Of a query: a distance of the metric becomes a squared one as `offset + slope * distance`.
+    offset: f64,
+    slope: f64,
+    /// The rotated vector, as the kernels compare it with eight-bit codes.
     planes: Planes,
     /// Its eight-bit code, if it was asked for.
     code: Vec<u8>,
@@ -30,15 +87,20 @@ pub(crate) struct Encoded {
 }
 
 impl Encoder {
-    /// `centre` has `space.dim` elements.
-    pub(crate) fn new(space: Space, seed: u64, centre: Vec<f32>) -> Self {
-        assert_eq!(centre.len(), space.dim, "elements of the centre");
-        let rotation = Rotation::new(space.dim, seed);
+    /// Relative to a centre; zeros if there is none.
+    pub(crate) fn new(space: Space, seed: u64, centre: Option<Centre>) -> Self {
+        let Centre {
+            elements: centre,
+            sphere,
+        } = centre.unwrap_or_else(|| Centre::of(space, std::iter::empty()));
+        assert_eq!(centre.len(), space.moved_dim(), "elements of the centre");
+        let rotation = Rotation::new(centre.len(), seed);
         Encoder {
             space,
             rotation,
             centre_norm: centre.iter().map(|x| x * x).sum::<f32>().sqrt(),
             centre,
+            sphere,
             kernels: Kernels::get(),
             rabitq: Rabitq::get(),
         }
@@ -49,29 +111,22 @@ impl Encoder {
         self.rotation.dim()
     }
 
-    /// The mean of some stored vectors, as the graph sees them; zeros if there are none.
-    pub(crate) fn mean<'a>(space: Space, vectors: impl Iterator<Item = &'a [u8]>) -> Vec<f32> {
-        let mut sum = vec![0f64; space.dim];
-        let mut floats = Vec::new();
-        let mut count = 0u32;
-        for vector in vectors {
-            unit(space, vector, &mut floats);
-            sum.iter_mut()
-                .zip(&floats)
-                .for_each(|(sum, x)| *sum += f64::from(*x));
-            count += 1;
-        }
-        let mean = sum.iter().map(|sum| sum / f64::from(count.max(1)));
-        mean.map(|mean| mean as f32).collect()
-    }
-
-    pub(crate) fn centre(&self) -> &[f32] {
-        &self.centre
+    /// Writes what codes are relative to: the centre, f32, and for the inner product the sphere.
+    pub(crate) fn save_centre(&self, sink: &mut Sink<'_>) -> Result<()> {
+        let mut centre = self.centre.iter();
+        centre.try_for_each(|x| sink.put(&x.to_le_bytes()))?;
+        self.sphere
+            .as_ref()
+            .map_or(Ok(()), |sphere| sphere.save(sink))
     }
 
     /// Encodes a stored vector of `space.row_bytes()` bytes.
     pub(crate) fn stored(&self, vector: &[u8], out: &mut Encoded) {
         unit(self.space, vector, &mut out.floats);
+        if let Some(sphere) = &self.sphere {
+            sphere.note(&out.floats);
+            sphere.put(&mut out.floats);
+        }
         self.turn(out);
         self.round(out);
     }
@@ -89,6 +144,12 @@ impl Encoder {
     pub(crate) fn query(&self, floats: &[f32], out: &mut Encoded) {
         out.floats.clear();
         out.floats.extend_from_slice(floats);
+        (out.offset, out.slope) = match (&self.sphere, self.space.metric) {
+            (Some(sphere), _) => sphere.aim(&mut out.floats),
+            // Of vectors of length 1.
+            (None, Metric::Cosine) => (0.0, 2.0),
+            (None, _) => (0.0, 1.0),
+        };
         self.turn(out);
     }
 
@@ -198,6 +259,20 @@ impl Encoder {
 }
 
 impl Encoded {
+    /// The squared distance of a query to what has this distance by the metric; for the inner product, no less.
+    pub(crate) fn squared(&self, distance: f32) -> f32 {
+        let squared = self.offset + self.slope * f64::from(distance);
+        if squared.is_nan() {
+            return f32::INFINITY;
+        }
+        squared.max(0.0) as f32
+    }
+
+    /// By how much squared distances of a query differ from those by the metric, in which digits may be lost.
+    pub(crate) fn offset(&self) -> f32 {
+        self.offset as f32
+    }
+
     /// The bytes of the eight-bit code.
     pub(crate) fn code(&self) -> &[u8] {
         &self.code

@@ -1,7 +1,5 @@
 use std::io;
 
-use longbow_kernels::Metric;
-
 /// What can go wrong in an index.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -53,9 +51,6 @@ pub enum Error {
         /// Largest value allowed.
         max: usize,
     },
-    /// A quantised graph of a metric for which there is none.
-    #[error("no quantised graph for the metric {0}: take quantization = none")]
-    Unquantized(Metric),
     /// What needs the graph to stand still was asked for while inserts run.
     #[error("inserts are running: pause them meanwhile")]
     Busy,

@@ -74,6 +74,7 @@ mod pool;
 mod quantized;
 mod space;
 mod spfresh;
+mod sphere;
 mod stats;
 mod sync;
 mod top_k;

@@ -1,10 +1,8 @@
 use std::sync::OnceLock;
 
-use longbow_kernels::Metric;
-
 use crate::checkpoint::{Reader, Sink, same};
-use crate::encode::Encoder;
-use crate::error::{Error, Result};
+use crate::encode::{Centre, Encoder};
+use crate::error::Result;
 use crate::space::Space;
 
 /// Longest vector that there are codes of, in elements.
@@ -22,11 +20,8 @@ impl Origin {
     /// None was chosen yet.
     ///
     /// # Errors
-    /// If the metric is the inner product, for which codes tell nothing yet, or the dimension is out of range.
+    /// If the dimension is out of range.
     pub(crate) fn new(space: Space, seed: u64) -> Result<Self> {
-        if space.metric == Metric::Dot {
-            return Err(Error::Unquantized(space.metric));
-        }
         space.check_dim(MAX_DIM)?;
         Ok(Origin {
             space,
@@ -38,8 +33,8 @@ impl Origin {
     /// Takes the mean of some stored vectors, unless one was chosen before.
     pub(crate) fn prepare<'a>(&self, sample: impl Iterator<Item = &'a [u8]>) {
         self.encoder.get_or_init(|| {
-            let centre = Encoder::mean(self.space, sample);
-            Encoder::new(self.space, self.seed, centre)
+            let centre = Centre::of(self.space, sample);
+            Encoder::new(self.space, self.seed, Some(centre))
         });
     }
 
@@ -51,7 +46,7 @@ impl Origin {
     #[inline(always)]
     pub(crate) fn encoder(&self) -> &Encoder {
         self.encoder
-            .get_or_init(|| Encoder::new(self.space, self.seed, vec![0.0; self.space.dim]))
+            .get_or_init(|| Encoder::new(self.space, self.seed, None))
     }
 
     /// Writes what a checkpoint of an index of codes begins with.
@@ -61,7 +56,7 @@ impl Origin {
     ///      0  8      magic
     ///      8  4      version
     ///     12  1      element type: 0 float32, 1 float16, 2 int8, 3 uint8
-    ///     13  1      metric: 0 euclidean, 1 cosine
+    ///     13  1      metric: 0 euclidean, 1 cosine, 2 dot product
     ///     14  2      zero
     ///     16  4      dimension
     ///     20  8      seed of the rotation
@@ -96,18 +91,26 @@ impl Origin {
     }
 
     /// Writes the centre, f32; an empty index may have none yet, and zeros stand for it.
+    ///
+    /// ```text
+    /// bytes  what
+    /// 4 d    centre; d is the dimension, and for the dot product one more
+    ///        for the dot product only:
+    /// 4        radius of the sphere that vectors are on
+    /// 4        length of the longest vector, or the radius if that is more
+    /// ```
     pub(crate) fn put_centre(&self, sink: &mut Sink<'_>) -> Result<()> {
-        let centre = self.encoder.get().map(Encoder::centre);
-        let zeros = vec![0.0; self.space.dim];
-        let mut centre = centre.unwrap_or(&zeros).iter();
-        centre.try_for_each(|x| sink.put(&x.to_le_bytes()))
+        match self.encoder.get() {
+            Some(encoder) => encoder.save_centre(sink),
+            None => Encoder::new(self.space, self.seed, None).save_centre(sink),
+        }
     }
 
     /// Chooses the centre that [`Origin::put_centre`] wrote for so many rows, unless it stands for none.
     pub(crate) fn read_centre(&self, rows: u64, reader: &mut Reader<'_>) -> Result<()> {
-        let centre = reader.floats("centre", self.space.dim)?;
-        if rows > 0 || centre.iter().any(|x| *x != 0.0) {
-            let encoder = Encoder::new(self.space, self.seed, centre);
+        let centre = Centre::load(self.space, reader)?;
+        if rows > 0 || !centre.is_zero() {
+            let encoder = Encoder::new(self.space, self.seed, Some(centre));
             self.encoder.get_or_init(|| encoder);
         }
         Ok(())

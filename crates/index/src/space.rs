@@ -1,3 +1,4 @@
+use longbow_kernels::rabitq::DIM_STEP;
 use longbow_kernels::{Kernels, Metric, Scalar};
 
 use crate::error::{Error, Result};
@@ -18,6 +19,16 @@ impl Space {
     #[must_use]
     pub const fn row_bytes(&self) -> usize {
         self.dim * self.scalar.size()
+    }
+
+    /// Elements of a vector as codes see it: see [`crate::sphere`].
+    pub(crate) fn moved_dim(&self) -> usize {
+        self.dim + usize::from(self.metric == Metric::Dot)
+    }
+
+    /// Elements of its code.
+    pub(crate) fn code_dim(&self) -> usize {
+        self.moved_dim().next_multiple_of(DIM_STEP)
     }
 
     /// Refuses a dimension of zero, or of more than `max`.

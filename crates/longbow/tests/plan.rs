@@ -204,7 +204,7 @@ fn the_table_says_which_index_and_whether_it_fits() {
     assert!(!small.contains("time to index"), "{small}");
     let dot = table("--rows 100000000 --dim 768 --metric dot_product --memory-limit 1GiB");
     assert!(
-        dot.contains("none (codes are for euclidean and cosine)"),
+        dot.contains("none (codes for inner products only if asked for)"),
         "{dot}"
     );
     assert!(dot.contains("does not fit; "), "{dot}");

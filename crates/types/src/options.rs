@@ -233,7 +233,7 @@ options! {
         storage_segment_size: u64, Bytes(64 << 10, 4 << 30), Text("128MiB");
         /// How often files and graphs are looked over for deleted and replaced rows, to be written anew without them.
         compact_interval: Duration, Span(100, 24 * HOUR), Text("5s");
-        /// Where vectors are found, unless the column's field says so by `longbow.index`: a graph in memory (hnsw); postings in a file with a little memory for each row (spfresh), where they can be: for euclidean and cosine; by a scan of all rows (flat); or by one of these as the rows and the memory limit are, moved from one to another as these change (auto).
+        /// Where vectors are found, unless the column's field says so by `longbow.index`: a graph in memory (hnsw); postings in a file with a little memory for each row (spfresh); by a scan of all rows (flat); or by one of these as the rows and the memory limit are, moved from one to another as these change (auto).
         vector_index: IndexChoice, Choice(&["flat", "hnsw", "spfresh", "auto"]), Text("hnsw");
         /// What a graph holds of each vector, unless the column's field says so by `longbow.quantization`: codes, also of edges (rabitq) or not (sq8: less memory, slower), an HNSW graph where they cannot be; or all of it (none: HNSW). Auto: rabitq from 96 dimensions on.
         quantization: QuantizationChoice, Choice(&["auto", "rabitq", "sq8", "none"]), Text("auto");

@@ -108,11 +108,6 @@ FIRST = {
         "bad_quantization",
         ["'vector'", "'pq'", "rabitq", "none"],
     ),
-    "quantization of a metric that has none": (
-        quantized(b"rabitq", metric=b"dot_product"),
-        "bad_quantization",
-        ["'vector'", "'rabitq'", "cosine", "none"],
-    ),
     "quantization of ids": (
         quantized(b"none", column="id"),
         "bad_quantization",
@@ -124,11 +119,6 @@ FIRST = {
         ["'vector'", "'high'", "above 0 and up to 1"],
     ),
     "unknown index": (with_index(b"ivf"), "bad_index", ["'vector'", "'ivf'", "spfresh"]),
-    "index that the metric cannot have": (
-        with_index(b"spfresh", metric=b"dot_product"),
-        "bad_index",
-        ["'vector'", "choose hnsw"],
-    ),
     "index of no vector": (
         with_index(b"hnsw", column="id"),
         "bad_index",

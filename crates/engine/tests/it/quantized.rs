@@ -315,7 +315,8 @@ fn the_field_decides_before_the_node_and_the_node_before_the_column() {
             Rabitq,
         ),
         (None, None, DataType::Float32, "dot_product", Plain),
-        (None, Some(Rabitq), DataType::Float32, "dot_product", Plain),
+        (None, Some(Rabitq), DataType::Float32, "dot_product", Rabitq),
+        (Some("sq8"), None, DataType::Float32, "dot_product", Sq8),
         (None, Some(Rabitq), DataType::Float64, "euclidean", Plain),
         (Some("sq8"), None, DataType::Float16, "cosine", Sq8),
         (None, Some(Sq8), DataType::Float32, "euclidean", Sq8),
@@ -375,8 +376,6 @@ fn what_cannot_be_is_refused_and_nothing_changes() {
     let bad = "bad_quantization";
     let words = ["'vector'", "'pq'", "rabitq", "none"];
     refused(&schema("euclidean", f32(), Some("pq")), bad, &words);
-    let words = ["'vector'", "'rabitq'", "cosine", "none"];
-    refused(&schema("dot_product", f32(), Some("rabitq")), bad, &words);
     let words = ["'vector'", "'rabitq'", "float32", "none"];
     refused(
         &schema("cosine", DataType::Float64, Some("rabitq")),

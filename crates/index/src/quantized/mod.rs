@@ -58,9 +58,6 @@ pub(crate) use save::NODE as SAVED_NODE;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
 
-use longbow_kernels::Metric;
-use longbow_kernels::rabitq::DIM_STEP;
-
 pub use filtered::{Entries, Filtered};
 pub use params::QuantizedParams;
 pub use removal::Progress;
@@ -106,16 +103,15 @@ impl QuantizedGraph {
     /// An empty index.
     ///
     /// # Errors
-    /// If a parameter is out of range, or the metric is the inner product, for which codes tell nothing yet.
+    /// If a parameter is out of range.
     pub fn new(space: Space, params: QuantizedParams) -> Result<Self> {
         params.check()?;
-        let dim = space.dim.next_multiple_of(DIM_STEP);
         Ok(QuantizedGraph {
             space,
             params,
             origin: Origin::new(space, params.seed)?,
             levels: (0..LEVELS)
-                .map(|_| Level::new(dim, params.edge_codes))
+                .map(|_| Level::new(space.code_dim(), params.edge_codes))
                 .collect(),
             places: Places::new(),
             pool: Pool::new(),
@@ -145,7 +141,7 @@ impl QuantizedGraph {
 
     /// Elements of a code.
     fn dim(&self) -> usize {
-        self.space.dim.next_multiple_of(DIM_STEP)
+        self.space.code_dim()
     }
 
     /// How the graph is built.
@@ -220,14 +216,6 @@ impl QuantizedGraph {
     #[inline(always)]
     fn ground(&self) -> &Level {
         &self.levels[0]
-    }
-
-    /// The squared distance that a distance by the space's metric is among encoded vectors.
-    fn squared(&self, distance: f32) -> f32 {
-        match self.space.metric {
-            Metric::Cosine => 2.0 * distance,
-            _ => distance,
-        }
     }
 }
 

@@ -40,7 +40,12 @@ impl QuantizedGraph {
         originals: &dyn VectorSource,
         scratch: &mut Scratch,
     ) -> Vec<Neighbor> {
-        let Scratch { found, stats, .. } = scratch;
+        let Scratch {
+            query: encoded,
+            found,
+            stats,
+            ..
+        } = scratch;
         let blocks = &self.ground().blocks;
         let mut top = TopK::new(k);
         for candidate in found.iter() {
@@ -55,7 +60,7 @@ impl QuantizedGraph {
                 // the way by a twelfth of a squared step a dimension; along, it is as likely to shorten it.
                 let across = scale * scale * self.encoder().dim() as f32 / 12.0;
                 let error = across + ERRORS * scale * distance.sqrt();
-                if distance - error > self.squared(top.bound()) {
+                if distance - error > encoded.squared(top.bound()) {
                     // The errors of those behind it are much alike.
                     break;
                 }

@@ -5,7 +5,7 @@
 //! ```text
 //! offset  bytes  what
 //!      0  36     the head of an index of codes, with the magic "LBWQGRF\0" and version 1: see `Origin::put_head`
-//!     36  4 dim  centre, f32; zeros if there are no rows and none was chosen
+//!     36         centre, f32: see `Origin::put_centre`; zeros if there are no rows and none was chosen
 //!      …         for each of the six levels, the lowest first:
 //!                  4      n, number of nodes
 //!                  4      entry: node where walks begin; ff ff ff ff if n is 0
@@ -15,7 +15,7 @@
 //!                    4      slots of edges for which no nearer neighbour stands in, one bit each
 //!                    4      scale of the eight-bit code, f32
 //!                    128    32 neighbours; ff ff ff ff: a free slot
-//!                    d      eight-bit code; d is the dimension, rounded up to 16
+//!                    d      eight-bit code; d is the dimension, for the dot product one more, rounded up to 16
 //!     end-4  4   CRC-32C (Castagnoli) of all bytes before
 //! ```
 

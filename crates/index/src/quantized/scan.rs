@@ -137,12 +137,12 @@ impl QuantizedGraph {
         top.into_sorted()
     }
 
-    /// The largest squared distance to a code whose vector may be as near as `bound`.
+    /// The largest squared distance to a code whose vector may be as near as `bound`, a distance of the metric.
     fn farthest(&self, query: &Encoded, radius: f32, bound: f32) -> f32 {
         let centre = self.encoder().centre_norm();
-        let squared = self.squared(bound.max(0.0));
+        let squared = query.squared(bound);
         let off = radius + 1e-6 * centre;
         let reach = squared.sqrt() + off;
-        reach * reach + ROUNDING * (query.norm + squared)
+        reach * reach + ROUNDING * (query.norm + squared + query.offset())
     }
 }

@@ -127,6 +127,14 @@ impl Centroids {
         }
     }
 
+    /// The numbers of the postings.
+    #[cfg(test)]
+    pub(super) fn ids(&self, layout: &Layout) -> Vec<u64> {
+        let blocks = self.blocks.iter();
+        let ids = blocks.flat_map(|block| (0..block.len()).map(|at| block.read(layout).row(at)));
+        ids.collect()
+    }
+
     /// Bytes of memory.
     pub(super) fn memory_bytes(&self, layout: &Layout) -> usize {
         self.blocks.len() * (layout.bytes + 64)

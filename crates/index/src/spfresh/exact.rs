@@ -33,7 +33,8 @@ struct Exact<'a> {
     /// In order of their bounds.
     postings: Vec<Bounded<'a>>,
     next: AtomicUsize,
-    /// The least distance, as bits, that `k` rows are known to be within. Distances are not negative, and their bits in order.
+    /// The least distance, as bits, that `k` rows are known to be within. Distances that have bounds are not negative, and
+    /// their bits in order.
     limit: AtomicU32,
 }
 

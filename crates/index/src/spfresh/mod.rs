@@ -68,8 +68,6 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
 use std::sync::Arc;
 
-use longbow_kernels::rabitq::DIM_STEP;
-
 pub(crate) use block::Layout;
 pub use load::Lost;
 pub use params::SpFreshParams;
@@ -109,7 +107,7 @@ impl SpFresh {
     /// An empty index that keeps its blocks in an empty file.
     ///
     /// # Errors
-    /// If a parameter is out of range, or the metric is the inner product, for which codes tell nothing yet.
+    /// If a parameter is out of range.
     pub fn new(space: Space, params: SpFreshParams, file: Box<dyn BlockFile>) -> Result<Self> {
         let layout = Self::layout(space, params)?;
         let origin = Origin::new(space, params.seed)?;
@@ -122,7 +120,7 @@ impl SpFresh {
 
     fn layout(space: Space, params: SpFreshParams) -> Result<Layout> {
         params.check()?;
-        Ok(Layout::new(space.dim.next_multiple_of(DIM_STEP)))
+        Ok(Layout::new(space.code_dim()))
     }
 
     /// An index without its shards.

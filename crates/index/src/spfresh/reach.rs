@@ -181,9 +181,11 @@ impl<'a> Asking<'a> {
         let terms = self.space.dim as f64 + 16.0;
         let squared = bound * bound;
         match self.space.metric {
+            // Products are no distances: nothing is passed over.
+            Metric::Dot => false,
             // Twice 1 - cos is the squared distance of vectors of length 1.
             Metric::Cosine => squared - 4.0 * terms * EPSILON > 2.0 * f64::from(limit),
-            _ => {
+            Metric::Euclidean => {
                 let lost = terms * f64::from(f32::MIN_POSITIVE);
                 squared * (1.0 - terms * EPSILON) - lost > f64::from(limit)
             }

@@ -5,12 +5,13 @@
 //! ```text
 //! offset  bytes  what
 //!      0  36     the head of an index of codes, with the magic "LBWSPFR\0" and version 2: see `Origin::put_head`
-//!     36  4 dim  centre, f32; zeros if there are no rows and none was chosen
+//!     36         centre, f32: see `Origin::put_centre`; zeros if there are no rows and none was chosen
 //!      …  4      number of shards, 1 to 64; not in version 1, which has one
 //!      …         for each shard:
 //!                  4      number of postings
 //!                         for each posting:
-//!                  4 d      centroid, f32, rotated; d is the dimension, rounded up to 16
+//!                  4 d      centroid, f32, rotated; d is the dimension, for the dot product one more, rounded
+//!                           up to 16
 //!                  4        number of blocks
 //!                  4        each block's slot in the file, whose slots have all one length: see `block`
 //!     end-4  4   CRC-32C (Castagnoli) of all bytes before

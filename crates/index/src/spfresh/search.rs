@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use longbow_kernels::Metric;
 use longbow_kernels::rabitq::Lut;
 
 use super::SpFresh;
@@ -121,7 +120,7 @@ impl SpFresh {
             *stats += part.stats;
             cold |= part.cold;
             if part.found.len() >= wanted.k || part.cut {
-                let found = self.rerank(wanted, &part.found, stats);
+                let found = self.rerank(wanted, asked.query, &part.found, stats);
                 if found.len() == wanted.k || part.cut {
                     return (found, cold);
                 }
@@ -156,6 +155,7 @@ impl SpFresh {
     fn rerank(
         &self,
         wanted: Wanted<'_>,
+        encoded: &Encoded,
         found: &[Found],
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
@@ -174,11 +174,7 @@ impl SpFresh {
             if top.len() == k {
                 let across = found.scale * found.scale * self.layout.dim as f32 / 12.0;
                 let error = across + ERRORS * found.scale * found.distance.sqrt();
-                let bound = match self.space.metric {
-                    Metric::Cosine => 2.0 * top.bound(),
-                    _ => top.bound(),
-                };
-                if found.distance - error > bound {
+                if found.distance - error > encoded.squared(top.bound()) {
                     break;
                 }
             }

@@ -1,11 +1,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use longbow_kernels::{Metric, Scalar};
 
 use super::posting::Centroid;
 use super::reach::Asking;
 use super::route::route;
+use super::shard::Shard;
 use super::{SpFresh, SpFreshParams};
 use crate::checkpoint::VectorSource;
 use crate::encode::{Encoded, Encoder};
@@ -19,7 +21,7 @@ pub(super) fn centroid() -> Arc<Centroid> {
         metric: Metric::Euclidean,
         dim: 16,
     };
-    let encoder = Encoder::new(space, 1, vec![0.0; 16]);
+    let encoder = Encoder::new(space, 1, None);
     Arc::new(Centroid::new(&encoder, &vec![1.0; encoder.dim()]))
 }
 
@@ -237,4 +239,65 @@ fn the_number_of_threads_makes_no_difference() {
         index.threads(bytes, super::read::LONG) == 5,
         "{bytes} bytes"
     );
+}
+
+/// What holds of a shard at every moment: a row is its own in one posting, and the centroids are those of the postings.
+fn check_shard(index: &SpFresh, shard: &Shard) {
+    let directory = shard.directory.load_full();
+    let mut own = HashMap::new();
+    for posting in directory.iter() {
+        for member in posting.members(&index.layout).filter(|member| member.own) {
+            let before = own.insert(member.row, posting.id);
+            assert_eq!(before, None, "row {} is in {} too", member.row, posting.id);
+        }
+    }
+    let mut ids: Vec<u64> = directory.iter().map(|posting| posting.id).collect();
+    let mut named = directory.centroids.ids(&index.layout);
+    ids.sort_unstable();
+    named.sort_unstable();
+    assert_eq!(ids, named);
+}
+
+#[test]
+fn beside_inserts_and_sweeps_a_row_is_its_own_in_one_posting() {
+    for shards in [1, 4] {
+        let params = SpFreshParams {
+            split: 48,
+            merge: 12,
+            shards,
+            ..SpFreshParams::default()
+        };
+        let index = build(space(24), params, 1_000);
+        let (done, first) = (AtomicBool::new(false), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    let dead = first.load(Ordering::SeqCst);
+                    let sweep = |from| index.sweep(&|row| row < dead, from, 7).expect("no file");
+                    let mut next = Some(0);
+                    while let Some(from) = next {
+                        next = sweep(from).next;
+                    }
+                }
+            });
+            scope.spawn(|| {
+                while !done.load(Ordering::SeqCst) {
+                    let shards = index.shards.iter();
+                    shards.for_each(|shard| check_shard(&index, shard));
+                }
+            });
+            let insert = |rows: std::ops::Range<u64>| {
+                for row in rows {
+                    index.insert(row, &vector(row, 24)).expect("no file");
+                }
+            };
+            for from in (1_000..4_000).step_by(100) {
+                let other = scope.spawn(move || insert(from..from + 50));
+                insert(from + 50..from + 100);
+                other.join().expect("an insert does not panic");
+                first.store(from - 900, Ordering::SeqCst);
+            }
+            done.store(true, Ordering::SeqCst);
+        });
+    }
 }

@@ -182,6 +182,40 @@ pub fn all(_: u64) -> bool {
     true
 }
 
+/// Vectors around 40 centres that lie around `shift`, whose lengths vary by a factor of about `e ^ spread`, and
+/// queries like them but for the lengths.
+pub fn lengths(dim: usize, spread: f32, shift: f32) -> Result<Data> {
+    let space = Space {
+        scalar: Scalar::F32,
+        metric: Metric::Dot,
+        dim,
+    };
+    let mut dice = Dice(11);
+    let mut data = Data {
+        space,
+        bytes: Vec::new(),
+        queries: Vec::new(),
+    };
+    let centres: Vec<Vec<f32>> = (0..40)
+        .map(|_| (0..dim).map(|_| dice.normal() + shift).collect())
+        .collect();
+    let mut point = |spread: f32| -> Vec<f32> {
+        let length = (spread * dice.normal()).exp();
+        let centre = &centres[dice.below(40) as usize];
+        centre
+            .iter()
+            .map(|x| length * (x + 0.5 * dice.normal()))
+            .collect()
+    };
+    for _ in 0..3000 {
+        data.bytes.extend(encode(space.scalar, &point(spread)));
+    }
+    for _ in 0..50 {
+        data.queries.push(Query::new(space, &point(0.0))?);
+    }
+    Ok(data)
+}
+
 /// All pairs of element type and metric.
 pub fn kinds() -> impl Iterator<Item = (Scalar, Metric)> {
     Scalar::ALL

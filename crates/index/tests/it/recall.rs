@@ -1,6 +1,6 @@
 //! What the graph finds, against the exact scan.
 
-use crate::common::{Data, Dice, all, encode, kinds};
+use crate::common::{Data, all, kinds, lengths};
 use longbow_index::{Hnsw, HnswParams, IsOver, Metric, Query, Result, Scalar, SearchStats, Space};
 
 #[test]
@@ -52,40 +52,6 @@ fn finds_what_is_there_in_every_dimension() -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Vectors around 40 centres that lie around `shift`, whose lengths vary by a factor of about `e ^ spread`, and
-/// queries like them but for the lengths.
-fn lengths(dim: usize, spread: f32, shift: f32) -> Result<Data> {
-    let space = Space {
-        scalar: Scalar::F32,
-        metric: Metric::Dot,
-        dim,
-    };
-    let mut dice = Dice(11);
-    let mut data = Data {
-        space,
-        bytes: Vec::new(),
-        queries: Vec::new(),
-    };
-    let centres: Vec<Vec<f32>> = (0..40)
-        .map(|_| (0..dim).map(|_| dice.normal() + shift).collect())
-        .collect();
-    let mut point = |spread: f32| -> Vec<f32> {
-        let length = (spread * dice.normal()).exp();
-        let centre = &centres[dice.below(40) as usize];
-        centre
-            .iter()
-            .map(|x| length * (x + 0.5 * dice.normal()))
-            .collect()
-    };
-    for _ in 0..3000 {
-        data.bytes.extend(encode(space.scalar, &point(spread)));
-    }
-    for _ in 0..50 {
-        data.queries.push(Query::new(space, &point(0.0))?);
-    }
-    Ok(data)
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn build_beside(
 
 #[test]
 fn searches_beside_inserts_see_whole_rows_only() -> Result<()> {
-    for metric in [Metric::Euclidean, Metric::Cosine] {
+    for metric in Metric::ALL {
         let data = Data::clustered(floats(48, metric), 8000, 30, 19)?;
         let turns = AtomicUsize::new(0);
         let graph = build_beside(&data, |graph, _, begun, _| {

@@ -4,7 +4,7 @@ use longbow_index::VectorIndex as _;
 use longbow_index::{Metric, QuantizedGraph, QuantizedParams, Query, Result, SearchStats};
 
 use super::{build, fill, floats, found_by_itself, kinds, made, search};
-use crate::common::{Data, Dice, all};
+use crate::common::{Data, Dice, all, lengths};
 
 fn normals(dice: &mut Dice, dim: usize) -> Vec<f32> {
     (0..dim).map(|_| dice.normal()).collect()
@@ -31,7 +31,7 @@ fn zero_vectors_are_found_among_others() -> Result<()> {
 /// All dimensions but four are the same in all vectors.
 #[test]
 fn constant_dimensions_do_no_harm() -> Result<()> {
-    for metric in [Metric::Euclidean, Metric::Cosine] {
+    for metric in Metric::ALL {
         let data = made(floats(64, metric), 2000, |dice, _| {
             let mut point = vec![3.0; 64];
             point[30..34].copy_from_slice(&normals(dice, 4));
@@ -60,7 +60,7 @@ fn one_dimension_may_outweigh_all_others() -> Result<()> {
 
 #[test]
 fn magnitudes_do_not_matter() -> Result<()> {
-    for metric in [Metric::Euclidean, Metric::Cosine] {
+    for metric in Metric::ALL {
         for magnitude in [1e-20f32, 1e-18, 1e-10, 1e10, 1e17] {
             let data = made(floats(32, metric), 2000, |dice, _| {
                 normals(dice, 32).iter().map(|x| x * magnitude).collect()
@@ -229,4 +229,23 @@ fn edges_lead_from_each_cluster_to_all_others() -> Result<()> {
 #[test]
 fn edges_lead_from_each_tight_cluster_to_all_others() -> Result<()> {
     check_edges_between_clusters(0.05)
+}
+
+#[test]
+fn inner_products_find_vectors_of_any_length() -> Result<()> {
+    for (dim, spread) in [(3, 1.0), (24, 0.0), (24, 0.5), (24, 2.0), (100, 0.5)] {
+        for shift in [0.0, 2.0] {
+            let data = lengths(dim, spread, shift)?;
+            let graph = build(&data)?;
+            let recall = data.recall(&graph, 10, 64, &all);
+            let filtered = data.recall(&graph, 10, 64, &|row| row % 10 == 3);
+            let what = format!("dim {dim} spread {spread} shift {shift}");
+            println!("{what}: {recall:.3}, one in ten {filtered:.3}");
+            // A vector a hundred times as long as the others is the best answer to many queries, and no edge may lead to it.
+            let wanted = if spread < 2.0 { 0.95 } else { 0.9 };
+            assert!(recall >= wanted, "{what}: recall {recall}");
+            assert!(filtered >= 0.95, "{what}: recall {filtered} of one in ten");
+        }
+    }
+    Ok(())
 }

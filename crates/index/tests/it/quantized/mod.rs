@@ -15,7 +15,7 @@ use longbow_index::{
     Metric, Neighbor, QuantizedGraph, QuantizedParams, Query, Result, Scalar, SearchStats, Space,
 };
 
-use crate::common::{Data, Dice, all, as_query, encode};
+use crate::common::{Data, Dice, all, as_query, encode, kinds};
 
 /// An empty graph whose origin is the mean of the first thousand vectors.
 fn prepared(data: &Data, params: QuantizedParams) -> Result<QuantizedGraph> {
@@ -43,11 +43,6 @@ fn search(
     ef: usize,
 ) -> Vec<Neighbor> {
     graph.search(query, k, ef, &all, data, &mut SearchStats::default())
-}
-
-/// The pairs of element type and metric that a graph takes.
-fn kinds() -> impl Iterator<Item = (Scalar, Metric)> {
-    crate::common::kinds().filter(|(_, metric)| *metric != Metric::Dot)
 }
 
 fn floats(dim: usize, metric: Metric) -> Space {

@@ -8,7 +8,7 @@ use crate::common::{Data, all};
 
 #[test]
 fn hidden_rows_do_not_shorten_the_answer() -> Result<()> {
-    for metric in [Metric::Euclidean, Metric::Cosine] {
+    for metric in Metric::ALL {
         for dim in [16, 96] {
             let data = Data::clustered(floats(dim, metric), 4000, 40, 5)?;
             let graph = build(&data)?;

@@ -77,7 +77,7 @@ fn check(data: &Data, shards: usize) -> Result<()> {
 
 #[test]
 fn bounds_leave_out_nothing_that_matters() -> Result<()> {
-    use Metric::{Cosine, Euclidean};
+    use Metric::{Cosine, Dot, Euclidean};
     for (at, (scalar, metric, dim)) in [
         (Scalar::F32, Euclidean, 3),
         (Scalar::F32, Cosine, 24),
@@ -86,6 +86,7 @@ fn bounds_leave_out_nothing_that_matters() -> Result<()> {
         (Scalar::I8, Euclidean, 32),
         (Scalar::U8, Cosine, 4),
         (Scalar::U8, Euclidean, 2),
+        (Scalar::F32, Dot, 12),
     ]
     .into_iter()
     .enumerate()
