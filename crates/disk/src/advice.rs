@@ -11,20 +11,48 @@ pub fn read_by_pages(bytes: &[u8]) {
     advise(bytes, libc::MADV_RANDOM);
 }
 
+/// Lets go of the pages that hold these bytes, if nobody else has them mapped: they are read from the disk when they are read
+/// again.
+pub(crate) fn let_go(bytes: &[u8]) {
+    #[cfg(target_os = "linux")]
+    advise(bytes, libc::MADV_PAGEOUT);
+    let _ = bytes;
+}
+
+/// Bytes of a page.
+pub(crate) fn page_bytes() -> usize {
+    // SAFETY: the call takes no pointers.
+    #[allow(unsafe_code)]
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(page).unwrap_or(4096)
+}
+
+/// Of each page that holds some of these bytes whether it is in memory. Where the system does not tell, all are.
+pub(crate) fn are_in_memory(bytes: &[u8]) -> Vec<bool> {
+    let page = page_bytes();
+    let before = bytes.as_ptr().addr() % page;
+    let mut told = vec![1u8; (before + bytes.len()).div_ceil(page)];
+    #[cfg(target_os = "linux")]
+    if !bytes.is_empty() {
+        let start = bytes.as_ptr().wrapping_sub(before).cast_mut();
+        // SAFETY: the call changes nothing but `told`, which has an element for each page; what else lies on these pages,
+        // which are mapped since the slice is, is not looked at. What it fails to tell stays as it is.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::mincore(start.cast(), before + bytes.len(), told.as_mut_ptr());
+        }
+    }
+    told.into_iter().map(|told| told & 1 == 1).collect()
+}
+
 /// Advice that cannot be taken is no error: reading is slower then.
 fn advise(bytes: &[u8], advice: libc::c_int) {
     if bytes.is_empty() {
         return;
     }
-    // SAFETY: the call takes no pointers.
-    #[allow(unsafe_code)]
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    let Ok(page) = usize::try_from(page) else {
-        return;
-    };
-    let before = bytes.as_ptr().addr() % page;
+    let before = bytes.as_ptr().addr() % page_bytes();
     let start = bytes.as_ptr().wrapping_sub(before).cast_mut();
-    // SAFETY: neither advice changes what any byte is, so whatever else lies on these pages, which are mapped since the
+    // SAFETY: no advice that is given here changes what any byte is, so whatever else lies on these pages, which are mapped since the
     // slice is, stays as it is.
     #[allow(unsafe_code)]
     unsafe {

@@ -49,6 +49,7 @@ mod faulty;
 mod file;
 mod lock;
 mod memory;
+mod read_once;
 mod real;
 mod tree;
 
@@ -59,4 +60,5 @@ pub use faulty::{Fault, FaultyDisk};
 pub use file::File;
 pub use lock::Lock;
 pub use memory::MemoryDisk;
+pub use read_once::ReadOnce;
 pub use real::RealDisk;

@@ -304,7 +304,7 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         for index in dataset.indexes().iter() {
             if index.graph().len() as u64 >= recall::LEAST_ROWS {
-                recall::calibrate(self.shared(), &dataset, index)?;
+                recall::calibrate(self.shared(), &dataset, index, None)?;
             }
         }
         Ok(())

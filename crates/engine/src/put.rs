@@ -49,11 +49,9 @@ impl PutSession {
         crate::catalog::check_name(name)?;
         let stored = Arc::new(stored_schema(incoming));
         let meaning = DatasetSchema::new(&stored, 1)?;
-        let mut metric = meaning.metric;
         if let Some(dataset) = engine.shared().catalog.find(name) {
             let view = dataset.view();
             view.schema.evolve(name, &stored)?;
-            metric = view.schema.metric;
         }
         index_kind::check(&stored, &meaning.vectors)?;
         quantization::check(&stored, &meaning.vectors)?;

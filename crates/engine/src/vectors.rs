@@ -100,6 +100,11 @@ impl<'a> Vectors<'a> {
         &self.bytes[start * self.stride..(start + len) * self.stride]
     }
 
+    /// Bytes of each.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
     /// All bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

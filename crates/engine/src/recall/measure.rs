@@ -1,5 +1,6 @@
 //! Queries of which it is known what walks of each effort find.
 
+use longbow_disk::ReadOnce;
 use longbow_index::{Neighbor, Query, SearchStats, TopK, flat};
 use longbow_kernels::Metric;
 
@@ -93,12 +94,16 @@ pub(crate) fn truth(
         let Some(vectors) = Vectors::of(part.batch, column)? else {
             continue;
         };
+        // Where rows are not in memory, what is there is what searches need.
+        let mut once = ReadOnce::new(vectors.bytes());
+        let stride = vectors.stride();
         for run in &part.runs {
             let is_there = |row: u64| {
                 let at = run.start + (row - run.first_row) as usize;
                 view.is_visible(row) && (vectors.is_dense() || vectors.row(at).is_some())
             };
             for first in (0..run.len).step_by(BLOCK) {
+                once.reach((run.start + first) * stride);
                 let bytes = vectors.rows(run.start + first, BLOCK.min(run.len - first));
                 let row = run.first_row + first as u64;
                 for (query, top) in queries.iter().zip(&mut tops) {

@@ -25,6 +25,8 @@ const TOGETHER: usize = 8;
 const NEW: usize = 200;
 /// The part of its share that the thread takes where rows are not in memory: what it reads drives out what searches need.
 const WHERE_COLD: f64 = 0.05;
+/// One query in so many is measured by a calibration there, beyond the first ones.
+const FEWER_WHERE_COLD: usize = 8;
 /// How many times its share the thread takes for a new gauge, and for calibration.
 const HASTE: f64 = 5.0;
 /// Real queries that are measured anew by a calibration.
@@ -82,7 +84,11 @@ fn round(shared: &Shared, turn: usize, due: &mut Due, part: f64) {
     for (dataset, index) in &all {
         let (began, before) = (Instant::now(), reads());
         if began >= due.calibration && is_due(dataset, index) {
-            say(dataset, index, calibrate(shared, dataset, index));
+            say(
+                dataset,
+                index,
+                calibrate(shared, dataset, index, Some(part)),
+            );
             due.calibration = rest(began, share_of(part, HASTE, before));
         }
         let (began, before) = (Instant::now(), reads());
@@ -132,11 +138,17 @@ fn is_due(dataset: &Dataset, index: &ColumnIndex) -> bool {
     rows >= LEAST_ROWS && !grows && index.recall.curve().is_none_or(stale)
 }
 
-/// Measures queries, the last real ones and made ones, and makes the curve of them.
+/// Measures queries, the last real ones and made ones, and makes the curve of them. With a `part`, it measures fewer where rows
+/// are not in memory, and takes no more than that part of the time.
 ///
 /// # Errors
 /// If a batch cannot be read; the curve stays as it was.
-pub(crate) fn calibrate(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> Result<()> {
+pub(crate) fn calibrate(
+    shared: &Shared,
+    dataset: &Dataset,
+    index: &ColumnIndex,
+    part: Option<f64>,
+) -> Result<()> {
     let _alone = index.recall.measuring.lock();
     let began = Instant::now();
     let (mut reached, mut view) = (index.reached(), dataset.view());
@@ -149,20 +161,20 @@ pub(crate) fn calibrate(shared: &Shared, dataset: &Dataset, index: &ColumnIndex)
         .map_or(Vec::new(), |curve| curve.real(REAL));
     queries.extend(real.into_iter().map(|vector| (Origin::Real, vector)));
     let mut measured = Vec::with_capacity(queries.len());
-    for piece in queries.chunks(TOGETHER * 4) {
+    let mut left = queries;
+    while !left.is_empty() {
         if shared.stopping.load(Ordering::Acquire) {
             return Ok(());
         }
+        let mut later = left.split_off(left.len().min(TOGETHER * 4));
+        let (before, piece) = (reads(), left);
         // Anew for each: dead rows stay in the graph for whom an older view shows them.
         (reached, view) = (index.reached(), dataset.view());
         let column = view.schema.vector(&dataset.name, Some(&index.column))?;
         let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
-        let all = measure(
-            vectors,
-            CLASSES[CLASSES.len() - 1],
-            &reached,
-            (&view, column),
-        )?;
+        let most = CLASSES[CLASSES.len() - 1];
+        let pause = |since, before| pause_where_cold(shared, part, since, before);
+        let all = measure(vectors, most, &reached, (&view, column), &pause)?;
         measured.extend(piece.iter().zip(all).map(|((of, _), (one, _))| {
             let one = match of {
                 Origin::Ordinary => one.missing(MADE_MISS),
@@ -170,6 +182,11 @@ pub(crate) fn calibrate(shared: &Shared, dataset: &Dataset, index: &ColumnIndex)
             };
             (*of, Arc::new(one))
         }));
+        if part.is_some() && reads() > before {
+            // Some of each kind.
+            later = later.into_iter().step_by(FEWER_WHERE_COLD).collect();
+        }
+        left = later;
     }
     tracing::debug!(
         dataset = dataset.name, column = index.column, rows, queries = measured.len(), took = ?began.elapsed(),
@@ -200,7 +217,13 @@ pub(crate) fn measure_samples(dataset: &Dataset, index: &ColumnIndex) -> Result<
     let most = samples.iter().map(|sample| sample.k).max().unwrap_or(0);
     let vectors = samples.iter().map(|sample| sample.vector.clone()).collect();
     let k = most.max(CLASSES[CLASSES.len() - 1]);
-    let all = measure(vectors, k, &first.reached, (&first.view, column))?;
+    let all = measure(
+        vectors,
+        k,
+        &first.reached,
+        (&first.view, column),
+        &|_, _| {},
+    )?;
     let mut gauge = index.recall.gauge.lock();
     let mut real = Vec::with_capacity(all.len());
     for (sample, (one, truth)) in samples.iter().zip(all) {
@@ -224,18 +247,35 @@ fn has_grown(reached: &Reached, rows: u64) -> bool {
     reached.graph.len() as u64 > rows + rows / GROWN
 }
 
-/// What each effort finds for each query, and its true neighbours.
+/// Waits, after work since `since` that had something read from the disk, until that was no more than a part of the time: what it reads
+/// drives out what searches need. `before` is how much this thread had had read then.
+fn pause_where_cold(shared: &Shared, part: Option<f64>, since: Instant, before: u64) {
+    let Some(part) = part.filter(|_| reads() > before) else {
+        return;
+    };
+    let until = rest(since, part);
+    while !shared.stopping.load(Ordering::Acquire)
+        && let Some(left) = until.checked_duration_since(Instant::now())
+    {
+        shared.recall.wait(left.min(ROUND));
+    }
+}
+
+/// What each effort finds for each query, and its true neighbours; `pause` is called after each.
 fn measure(
     vectors: Vec<Vec<f32>>,
     k: usize,
     reached: &Reached,
     (view, column): (&View, &VectorColumn),
+    pause: &dyn Fn(Instant, u64),
 ) -> Result<Vec<(Measured, Vec<longbow_index::Neighbor>)>> {
     let prepare = |vector: &Vec<f32>| Ok(Query::new(column.space, vector)?);
     let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
     let truths = truth(&queries, k, view, column)?;
     let one = |((vector, query), truth): ((Vec<f32>, &Query), Vec<longbow_index::Neighbor>)| {
+        let (began, before) = (Instant::now(), reads());
         let measured = climb(vector, query, &truth, reached, (view, column))?;
+        pause(began, before);
         Ok((measured, truth))
     };
     vectors
