@@ -33,8 +33,9 @@ impl<'a> ReadOnce<'a> {
         }
     }
 
-    /// The reader is about to read from `offset` on, and has read all before.
-    pub fn reach(&mut self, offset: usize) {
+    /// The reader is about to read from `offset` on, and has read all before. Says whether a piece was asked for.
+    pub fn reach(&mut self, offset: usize) -> bool {
+        let before = self.asked;
         while self.asked < self.bytes.len() && self.asked < offset.saturating_add(PIECE) {
             self.ask();
         }
@@ -44,6 +45,7 @@ impl<'a> ReadOnce<'a> {
         {
             absent.into_iter().for_each(|of| let_go(&self.bytes[of]));
         }
+        self.asked > before
     }
 
     fn ask(&mut self) {

@@ -287,7 +287,7 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         let mut all = 0;
         for index in dataset.indexes().iter() {
-            while let more @ 1.. = recall::measure_samples(&dataset, index)? {
+            while let more @ 1.. = recall::measure_samples(self.shared(), &dataset, index, None)? {
                 all += more;
             }
         }

@@ -1,6 +1,8 @@
 //! Queries of which it is known what walks of each effort find.
 
-use longbow_disk::ReadOnce;
+use std::time::Instant;
+
+use longbow_disk::{ReadOnce, reads};
 use longbow_index::{Neighbor, Query, SearchStats, TopK, flat};
 use longbow_kernels::Metric;
 
@@ -81,15 +83,17 @@ impl Measured {
     }
 }
 
-/// The exact nearest rows of a view for each query.
+/// The exact nearest rows of a view for each query. Every few megabytes `pause` is told when the last ones began, and how much this
+/// thread had had read from the disk before.
 pub(crate) fn truth(
     queries: &[Query],
     k: usize,
-    view: &View,
-    column: &VectorColumn,
+    (view, column): (&View, &VectorColumn),
+    pause: &dyn Fn(Instant, u64),
 ) -> Result<Vec<Vec<Neighbor>>> {
     let mut tops: Vec<TopK> = queries.iter().map(|_| TopK::new(k)).collect();
     let mut stats = SearchStats::default();
+    let (mut began, mut before) = (Instant::now(), reads());
     for part in view.parts(0) {
         let Some(vectors) = Vectors::of(part.batch, column)? else {
             continue;
@@ -103,7 +107,10 @@ pub(crate) fn truth(
                 view.is_visible(row) && (vectors.is_dense() || vectors.row(at).is_some())
             };
             for first in (0..run.len).step_by(BLOCK) {
-                once.reach((run.start + first) * stride);
+                if once.reach((run.start + first) * stride) {
+                    pause(began, before);
+                    (began, before) = (Instant::now(), reads());
+                }
                 let bytes = vectors.rows(run.start + first, BLOCK.min(run.len - first));
                 let row = run.first_row + first as u64;
                 for (query, top) in queries.iter().zip(&mut tops) {

@@ -96,7 +96,7 @@ fn round(shared: &Shared, turn: usize, due: &mut Due, part: f64) {
             continue;
         }
         let is_new = index.recall.gauge.lock().len() < NEW;
-        let measured = measure_samples(dataset, index);
+        let measured = measure_samples(shared, dataset, index, Some(part));
         if !matches!(measured, Ok(0)) {
             idle = false;
             let haste = if is_new { HASTE } else { 1.0 };
@@ -109,10 +109,11 @@ fn round(shared: &Shared, turn: usize, due: &mut Due, part: f64) {
     }
 }
 
-/// The share for work of some haste, before which what this thread had read was so much.
+/// The share for work of some haste, before which what this thread had read was so much. Work that had something read paused
+/// already, to take a part of the time that it lasted.
 fn share_of(part: f64, haste: f64, before: u64) -> f64 {
     match reads() > before {
-        true => part * WHERE_COLD,
+        true => WHERE_COLD,
         false => part * haste,
     }
 }
@@ -200,11 +201,17 @@ pub(crate) fn calibrate(
     Ok(())
 }
 
-/// Measures samples that wait, as many as go together; returns how many.
+/// Measures samples that wait, as many as go together; returns how many. With a `part`, it takes no more than that part of the
+/// time where rows are not in memory.
 ///
 /// # Errors
 /// If a batch cannot be read.
-pub(crate) fn measure_samples(dataset: &Dataset, index: &ColumnIndex) -> Result<usize> {
+pub(crate) fn measure_samples(
+    shared: &Shared,
+    dataset: &Dataset,
+    index: &ColumnIndex,
+    part: Option<f64>,
+) -> Result<usize> {
     let _alone = index.recall.measuring.lock();
     let samples = index.recall.samples.take(TOGETHER);
     let Some(first) = samples.first() else {
@@ -217,13 +224,8 @@ pub(crate) fn measure_samples(dataset: &Dataset, index: &ColumnIndex) -> Result<
     let most = samples.iter().map(|sample| sample.k).max().unwrap_or(0);
     let vectors = samples.iter().map(|sample| sample.vector.clone()).collect();
     let k = most.max(CLASSES[CLASSES.len() - 1]);
-    let all = measure(
-        vectors,
-        k,
-        &first.reached,
-        (&first.view, column),
-        &|_, _| {},
-    )?;
+    let pause = |since, before| pause_where_cold(shared, part, since, before);
+    let all = measure(vectors, k, &first.reached, (&first.view, column), &pause)?;
     let mut gauge = index.recall.gauge.lock();
     let mut real = Vec::with_capacity(all.len());
     for (sample, (one, truth)) in samples.iter().zip(all) {
@@ -261,7 +263,7 @@ fn pause_where_cold(shared: &Shared, part: Option<f64>, since: Instant, before: 
     }
 }
 
-/// What each effort finds for each query, and its true neighbours; `pause` is called after each.
+/// What each effort finds for each query, and its true neighbours; `pause` is called after each and amid the scan for all.
 fn measure(
     vectors: Vec<Vec<f32>>,
     k: usize,
@@ -271,7 +273,7 @@ fn measure(
 ) -> Result<Vec<(Measured, Vec<longbow_index::Neighbor>)>> {
     let prepare = |vector: &Vec<f32>| Ok(Query::new(column.space, vector)?);
     let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
-    let truths = truth(&queries, k, view, column)?;
+    let truths = truth(&queries, k, (view, column), pause)?;
     let one = |((vector, query), truth): ((Vec<f32>, &Query), Vec<longbow_index::Neighbor>)| {
         let (began, before) = (Instant::now(), reads());
         let measured = climb(vector, query, &truth, reached, (view, column))?;
