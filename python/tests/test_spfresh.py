@@ -140,7 +140,7 @@ def test_a_node_may_have_all_columns_in_postings(tmp_path: Path) -> None:
     client.insert("rows", ROWS, metric="cosine")
     client.insert("products", ROWS, metric="dot_product")
     client.insert("graph", ROWS, index="hnsw")
-    for name, index in [("rows", "spfresh"), ("products", "spfresh"), ("graph", "hnsw")]:
+    for name, index in [("rows", "spfresh"), ("products", "hnsw"), ("graph", "hnsw")]:
         client.wait_until_indexed(name)
         assert index_of(client, name)["index"] == index
     where = {"field": "id", "operator": "<", "value": 40}
@@ -171,3 +171,13 @@ def test_rows_in_memory_need_no_file() -> None:
         database.wait_until_indexed("rows")
         ids = np.arange(5000)
         assert recall(lambda q: database.search_numpy("rows", q, K)[0], ROWS, ids) > 0.97
+
+
+def test_inner_products_may_be_in_postings_or_by_codes_if_asked() -> None:
+    true = set(np.argsort(-(ROWS @ QUERIES[0]))[:K].tolist())
+    with longbow.open() as database:
+        for name, index, codes in [("postings", "spfresh", None), ("codes", None, "rabitq")]:
+            database.insert(name, ROWS, metric="dot_product", index=index, quantization=codes)
+            database.wait_until_indexed(name)
+            found = database.search(name, QUERIES[0], K, ef=512)["id"].to_pylist()
+            assert len(true & set(found)) >= K - 1

@@ -1,6 +1,7 @@
 //! What decides the kind of a column's index: somebody, or its size.
 
 use arrow_schema::Field;
+use longbow_kernels::Metric;
 
 use crate::index_kind::{INDEX_KEY, IndexKind};
 use crate::schema::VectorColumn;
@@ -41,11 +42,17 @@ impl IndexPolicy {
         Self::of_name(field.metadata().get(INDEX_KEY)?)
     }
 
-    /// What a column gets: what its field says; else what the node says, and a graph where that cannot be.
+    /// What a column gets: what its field says; else what the node says, and a graph where that cannot be. Postings of inner products
+    /// are for those who ask for them by the field.
     #[must_use]
     pub fn of(column: &VectorColumn, node: IndexPolicy) -> Self {
         match column.index_policy.unwrap_or(node) {
             IndexPolicy::Fixed(kind) if kind.why_not(column.native).is_some() => {
+                IndexPolicy::Fixed(IndexKind::Hnsw)
+            }
+            IndexPolicy::Fixed(IndexKind::SpFresh)
+                if column.space.metric == Metric::Dot && column.index_policy.is_none() =>
+            {
                 IndexPolicy::Fixed(IndexKind::Hnsw)
             }
             policy => policy,

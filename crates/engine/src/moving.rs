@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use longbow_kernels::Metric;
+
 use crate::catalog::Catalog;
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
@@ -101,12 +103,13 @@ pub(crate) fn candidate(
     options: &Options,
 ) -> Candidate {
     let graph = Graph::bytes_per_row(column, IndexKind::Hnsw, &options.graphs);
-    let why_not = IndexKind::SpFresh.why_not(column.native);
+    let can_be = IndexKind::SpFresh.why_not(column.native).is_none();
     Candidate {
         now,
         rows,
         bytes_per_row: graph.total() as u64,
-        by_postings: why_not.is_none(),
+        // Those of inner products are for who asks for them.
+        by_postings: can_be && column.space.metric != Metric::Dot,
     }
 }
 

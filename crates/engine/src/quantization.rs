@@ -43,14 +43,14 @@ impl Quantization {
             .find(|quantization| quantization.name() == name)
     }
 
-    /// What a column gets: what its field says; else what the node says, where that can be; else codes for long vectors, but
-    /// not for inner products: where lengths differ much, a graph of codes may miss the longest.
+    /// What a column gets: what its field says; else what the node says, where that can be; else codes for long vectors. For
+    /// inner products only the field is asked: whether the lengths are alike, as is best for codes, only those know who send them.
     pub fn of(column: &VectorColumn, node: Option<Quantization>) -> Self {
         let long = column.space.dim >= LEAST_DIM;
         match column.quantization.or(node) {
             _ if why_not(column.native).is_some() => Quantization::None,
+            _ if is_unasked(column) => Quantization::None,
             Some(chosen) => chosen,
-            None if column.space.metric == Metric::Dot => Quantization::None,
             None if long => Quantization::Rabitq,
             None => Quantization::None,
         }
@@ -61,10 +61,8 @@ impl Quantization {
         let long = column.space.dim >= LEAST_DIM;
         match column.quantization.or(node) {
             _ if !column.native => "codes are for float32, float16, int8 and uint8",
+            _ if is_unasked(column) => "codes for inner products only if the field asks for them",
             Some(_) => "as configured",
-            None if column.space.metric == Metric::Dot => {
-                "codes for inner products only if asked for"
-            }
             None if long => "codes from 96 dimensions on",
             None => "whole vectors below 96 dimensions",
         }
@@ -74,6 +72,11 @@ impl Quantization {
     pub(crate) fn of_field(field: &Field) -> Option<Self> {
         Self::of_name(field.metadata().get(QUANTIZATION_KEY)?)
     }
+}
+
+/// Whether a column is for inner products, and its field says nothing.
+fn is_unasked(column: &VectorColumn) -> bool {
+    column.space.metric == Metric::Dot && column.quantization.is_none()
 }
 
 /// Why the vectors of a column cannot be quantised.

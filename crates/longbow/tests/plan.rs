@@ -181,7 +181,8 @@ fn as_many_rows_fit_as_are_told_to() {
         }
         rows += 250;
     }
-    within("rows", most, rows as f64, 0.05);
+    // The last batches may wait for what is on its way into files.
+    within("rows", most, rows as f64, 0.08);
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn the_table_says_which_index_and_whether_it_fits() {
     assert!(!small.contains("time to index"), "{small}");
     let dot = table("--rows 100000000 --dim 768 --metric dot_product --memory-limit 1GiB");
     assert!(
-        dot.contains("none (codes for inner products only if asked for)"),
+        dot.contains("none (codes for inner products only if the field asks for them)"),
         "{dot}"
     );
     assert!(dot.contains("does not fit; "), "{dot}");

@@ -1,5 +1,6 @@
 //! Queries of which it is known what walks of each effort find.
 
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use longbow_disk::{ReadOnce, reads};
@@ -84,17 +85,17 @@ impl Measured {
 }
 
 /// The exact nearest rows of a view for each query. Every few megabytes `pause` is told when the last ones began, and how much this
-/// thread had had read from the disk before.
+/// thread had had read from the disk before; where it says so, the scan ends with what it has.
 pub(crate) fn truth(
     queries: &[Query],
     k: usize,
     (view, column): (&View, &VectorColumn),
-    pause: &dyn Fn(Instant, u64),
+    pause: &dyn Fn(Instant, u64) -> ControlFlow<()>,
 ) -> Result<Vec<Vec<Neighbor>>> {
     let mut tops: Vec<TopK> = queries.iter().map(|_| TopK::new(k)).collect();
     let mut stats = SearchStats::default();
     let (mut began, mut before) = (Instant::now(), reads());
-    for part in view.parts(0) {
+    'scan: for part in view.parts(0) {
         let Some(vectors) = Vectors::of(part.batch, column)? else {
             continue;
         };
@@ -108,7 +109,9 @@ pub(crate) fn truth(
             };
             for first in (0..run.len).step_by(BLOCK) {
                 if once.reach((run.start + first) * stride) {
-                    pause(began, before);
+                    if pause(began, before).is_break() {
+                        break 'scan;
+                    }
                     (began, before) = (Instant::now(), reads());
                 }
                 let bytes = vectors.rows(run.start + first, BLOCK.min(run.len - first));

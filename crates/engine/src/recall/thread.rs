@@ -1,5 +1,6 @@
 //! The background thread that calibrates indexes and measures samples.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -226,6 +227,9 @@ pub(crate) fn measure_samples(
     let k = most.max(CLASSES[CLASSES.len() - 1]);
     let pause = |since, before| pause_where_cold(shared, part, since, before);
     let all = measure(vectors, k, &first.reached, (&first.view, column), &pause)?;
+    if shared.stopping.load(Ordering::Acquire) {
+        return Ok(0);
+    }
     let mut gauge = index.recall.gauge.lock();
     let mut real = Vec::with_capacity(all.len());
     for (sample, (one, truth)) in samples.iter().zip(all) {
@@ -250,16 +254,25 @@ fn has_grown(reached: &Reached, rows: u64) -> bool {
 }
 
 /// Waits, after work since `since` that had something read from the disk, until that was no more than a part of the time: what it reads
-/// drives out what searches need. `before` is how much this thread had had read then.
-fn pause_where_cold(shared: &Shared, part: Option<f64>, since: Instant, before: u64) {
-    let Some(part) = part.filter(|_| reads() > before) else {
-        return;
+/// drives out what searches need. `before` is how much this thread had had read then. Says to end if the node stops.
+fn pause_where_cold(
+    shared: &Shared,
+    part: Option<f64>,
+    since: Instant,
+    before: u64,
+) -> ControlFlow<()> {
+    let until = match part.filter(|_| reads() > before) {
+        Some(part) => rest(since, part),
+        None => since,
     };
-    let until = rest(since, part);
-    while !shared.stopping.load(Ordering::Acquire)
-        && let Some(left) = until.checked_duration_since(Instant::now())
-    {
-        shared.recall.wait(left.min(ROUND));
+    loop {
+        if shared.stopping.load(Ordering::Acquire) {
+            return ControlFlow::Break(());
+        }
+        match until.checked_duration_since(Instant::now()) {
+            Some(left) if !left.is_zero() => shared.recall.wait(left.min(ROUND)),
+            _ => return ControlFlow::Continue(()),
+        }
     }
 }
 
@@ -269,7 +282,7 @@ fn measure(
     k: usize,
     reached: &Reached,
     (view, column): (&View, &VectorColumn),
-    pause: &dyn Fn(Instant, u64),
+    pause: &dyn Fn(Instant, u64) -> ControlFlow<()>,
 ) -> Result<Vec<(Measured, Vec<longbow_index::Neighbor>)>> {
     let prepare = |vector: &Vec<f32>| Ok(Query::new(column.space, vector)?);
     let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
@@ -277,7 +290,8 @@ fn measure(
     let one = |((vector, query), truth): ((Vec<f32>, &Query), Vec<longbow_index::Neighbor>)| {
         let (began, before) = (Instant::now(), reads());
         let measured = climb(vector, query, &truth, reached, (view, column))?;
-        pause(began, before);
+        // Whoever asked for it looks whether the node stops.
+        let _ = pause(began, before);
         Ok((measured, truth))
     };
     vectors
