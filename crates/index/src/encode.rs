@@ -124,7 +124,6 @@ impl Encoder {
     pub(crate) fn stored(&self, vector: &[u8], out: &mut Encoded) {
         unit(self.space, vector, &mut out.floats);
         if let Some(sphere) = &self.sphere {
-            sphere.note(&out.floats);
             sphere.put(&mut out.floats);
         }
         self.turn(out);

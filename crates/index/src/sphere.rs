@@ -30,7 +30,7 @@ const ROOM: f64 = 1.2;
 #[derive(Debug)]
 pub(crate) struct Sphere {
     radius: f32,
-    /// Length of the longest vector outside, as bits; the radius if there is none.
+    /// Length of the longest vector outside, as bits, or more; the radius if there is none. Infinite if that is beyond floats.
     longest: AtomicU32,
 }
 
@@ -53,20 +53,16 @@ impl Sphere {
         }
     }
 
-    /// Puts a vector on the sphere: adds its last element.
+    /// Puts a vector on the sphere: adds its last element. Takes note of one that is longer than the radius.
     pub(crate) fn put(&self, vector: &mut Vec<f32>) {
+        let squared = squared_length(vector);
         let inverse = 1.0 / f64::from(self.radius);
-        let length = squared_length(vector).sqrt() * inverse;
         scale(vector, inverse);
-        vector.push((1.0 - length * length).max(0.0).sqrt() as f32);
-    }
-
-    /// Takes note of a vector's length.
-    pub(crate) fn note(&self, vector: &[f32]) {
-        let length = squared_length(vector).sqrt().min(f64::from(f32::MAX)) as f32;
+        vector.push((1.0 - squared * inverse * inverse).max(0.0).sqrt() as f32);
+        let length = squared.sqrt() as f32;
         // Rounded up, so that none is longer.
         let bits = length.next_up().to_bits();
-        if bits > self.longest.load(Ordering::Relaxed) && length > self.radius {
+        if length > self.radius && bits > self.longest.load(Ordering::Relaxed) {
             self.longest.fetch_max(bits, Ordering::Relaxed);
         }
     }
@@ -96,16 +92,16 @@ impl Sphere {
     /// Reads what [`Sphere::save`] wrote.
     pub(crate) fn load(reader: &mut Reader<'_>) -> Result<Self> {
         let at = reader.at as u64;
-        let lengths = reader.floats("radius, or longest vector", 2)?;
-        match lengths[..] {
-            [radius, longest] if radius > 0.0 && longest >= radius => Ok(Self::of(radius, longest)),
-            _ => Err(Error::Inconsistent {
-                at,
-                field: "radius, or longest vector",
-                got: u64::from(lengths[0].to_bits()),
-                limit: u64::from(lengths[1].to_bits()),
-            }),
+        let (radius, longest) = (reader.f32()?, reader.f32()?);
+        if radius > 0.0 && radius.is_finite() && longest >= radius {
+            return Ok(Self::of(radius, longest));
         }
+        Err(Error::Inconsistent {
+            at,
+            field: "radius, or longest vector",
+            got: u64::from(radius.to_bits()),
+            limit: u64::from(longest.to_bits()),
+        })
     }
 }
 
@@ -144,7 +140,6 @@ mod tests {
             let mut aimed = query.clone();
             let (offset, slope) = sphere.aim(&mut aimed);
             for vector in vectors {
-                sphere.note(vector);
                 let mut put = vector.clone();
                 sphere.put(&mut put);
                 let product: f32 = query.iter().zip(vector).map(|(a, b)| a * b).sum();
@@ -171,7 +166,6 @@ mod tests {
     fn what_is_outside_is_no_farther_than_is_said() {
         let sphere = Sphere::around(&[vec![1.0, 0.0], vec![0.0, 1.0]]);
         let vector = [3.0, 4.0];
-        sphere.note(&vector);
         let mut put = vector.to_vec();
         sphere.put(&mut put);
         assert_eq!(put, [3.0, 4.0, 0.0]);
@@ -179,5 +173,32 @@ mod tests {
         let (offset, slope) = sphere.aim(&mut query);
         let squared = squared_distance(&query, &put);
         assert!((squared - 16.0).abs() < 1e-5 && offset - slope * 50.0 >= squared);
+    }
+
+    #[test]
+    fn what_was_saved_is_read_again_and_what_makes_no_sense_is_refused() {
+        let sphere = Sphere::around(&[vec![1.0, 0.0], vec![0.0, 3.0]]);
+        // Longer than a float can say.
+        sphere.put(&mut vec![f32::MAX, f32::MAX]);
+        let mut saved = Vec::new();
+        let mut sink = Sink::new(&mut saved);
+        sphere.save(&mut sink).expect("memory");
+        sink.finish(0).expect("memory");
+        let read = |input: &[u8]| Sphere::load(&mut Reader { input, at: 0 });
+        let again = read(&saved).expect("as it was saved");
+        assert_eq!(again.radius, sphere.radius);
+        let (offset, slope) = again.aim(&mut vec![1.0, 1.0]);
+        assert!(offset.is_infinite() && slope > 0.0);
+        for (radius, longest) in [
+            (0.0, 1.0),
+            (-1.0, 1.0),
+            (2.0, 1.0),
+            (f32::NAN, 1.0),
+            (1.0, f32::NAN),
+        ] {
+            let bytes = [radius, longest].map(f32::to_le_bytes).concat();
+            assert!(read(&bytes).is_err(), "{radius} {longest}");
+        }
+        assert!(read(&saved[..7]).is_err());
     }
 }

@@ -20,9 +20,10 @@
 //! Levels above the lowest, a 32nd of the nodes each, find where to begin (`level`). Nodes of the same code hang on a
 //! chain behind the first.
 //!
-//! Good for: many searches, 96 dimensions and more. Not for: the inner product (there are no codes for it yet), short
-//! vectors, least memory: edges with codes take more than a vector (`QuantizedParams::edge_codes` leaves them out). Rows
-//! that die leave when the caller says so, and others take their place (`removal`).
+//! Good for: many searches, 96 dimensions and more. Not for: inner products of vectors whose lengths differ much (a
+//! walk may miss the longest, see `sphere`), short vectors, least memory: edges with codes take more than a vector
+//! (`QuantizedParams::edge_codes` leaves them out). Rows that die leave when the caller says so, and others take their
+//! place (`removal`).
 //!
 //! # Races
 //!

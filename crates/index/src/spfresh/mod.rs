@@ -29,7 +29,7 @@
 //! ([`exact`]).
 //!
 //! Good for: more vectors than memory, changes all day. Not for: least latency where all fits in memory, where a
-//! [`crate::QuantizedGraph`] is faster; the inner product, for which there are no codes yet.
+//! [`crate::QuantizedGraph`] is faster; exact searches by inner product, which read all: there are no bounds for it.
 
 mod block;
 mod centroids;

@@ -144,7 +144,23 @@ fn a_tail_torn_at_any_byte_over_an_earlier_life_is_cut_there() {
     }
 }
 
-/// Appends, purges and loses power at random; unsynced sectors survive or not, each on its own.
+/// Opens a log after a loss of power, in which all up to `safe` must be, and nothing wrong.
+fn open_whole(disk: &MemoryDisk, options: Options, after: u64, safe: u64) -> Log {
+    let (log, recovery, records) = open_after(disk, options, after).unwrap();
+    let last = recovery.last_index;
+    assert!(last >= safe, "lost: {last} of {safe}");
+    assert!(records.iter().map(|r| r.index).eq(after + 1..=last));
+    assert!(records.iter().all(is_right));
+    log
+}
+
+/// Unsynced sectors survive or not, each on its own.
+fn lose_power(disk: &MemoryDisk, random: &mut Random) -> MemoryDisk {
+    let odds = 1 + random.below(4);
+    disk.crash_scattered(&mut |_, _| random.below(odds) == 0)
+}
+
+/// Appends, purges and loses power at random.
 fn check_power(sync: SyncMode, seed: u64) {
     let mut random = Random(seed);
     let mut disk = MemoryDisk::new();
@@ -152,19 +168,7 @@ fn check_power(sync: SyncMode, seed: u64) {
     // What must be there, and what may.
     let mut safe = 0;
     for _ in 0..12 {
-        let (log, recovery, records) = open_after(&disk, options(sync), after).unwrap();
-        assert!(
-            recovery.last_index >= safe,
-            "lost {} of {safe}",
-            recovery.last_index
-        );
-        assert!(
-            records
-                .iter()
-                .map(|r| r.index)
-                .eq(after + 1..=recovery.last_index)
-        );
-        assert!(records.iter().all(is_right));
+        let log = open_whole(&disk, options(sync), after, safe);
         for _ in 0..random.below(6) {
             append_many(&log, random.below(60), 1 + random.below(300) as usize);
             if random.below(3) == 0 {
@@ -177,8 +181,7 @@ fn check_power(sync: SyncMode, seed: u64) {
             SyncMode::EveryAck => log.last_index(),
             _ => log.durable_index(),
         };
-        let odds = 1 + random.below(4);
-        disk = disk.crash_scattered(&mut |_, _| random.below(odds) == 0);
+        disk = lose_power(&disk, &mut random);
         drop(log);
     }
 }
@@ -203,15 +206,10 @@ fn check_power_amid_chunks(sync: SyncMode, seed: u64) {
         ..options(sync)
     };
     for _ in 0..6 {
-        let (log, recovery, records) = open_after(&disk, options(), after).unwrap();
-        let last = recovery.last_index;
-        assert!(last >= safe, "seed {seed}: {last} instead of {safe}");
-        assert!(records.iter().map(|r| r.index).eq(after + 1..=last));
-        assert!(records.iter().all(is_right));
+        let log = open_whole(&disk, options(), after, safe);
         // Some files are used again, some are not yet.
         for _ in 0..random.below(8) {
-            let index = log.last_index() + 1;
-            append_acked(&log, entry(index, random.below(1_500_000) as usize)).unwrap();
+            append_many(&log, 1, random.below(1_500_000) as usize);
         }
         after = after.max(log.sync().unwrap().saturating_sub(random.below(3)));
         log.purge(after).unwrap();
@@ -228,8 +226,7 @@ fn check_power_amid_chunks(sync: SyncMode, seed: u64) {
             SyncMode::EveryAck => first - 1 + waited_for as u64,
             _ => log.durable_index(),
         };
-        let odds = 1 + random.below(4);
-        disk = disk.crash_scattered(&mut |_, _| random.below(odds) == 0);
+        disk = lose_power(&disk, &mut random);
         drop(log);
     }
 }
