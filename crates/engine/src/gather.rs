@@ -5,7 +5,6 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, new_null_array};
 use arrow_schema::{Field, FieldRef};
 use arrow_select::interleave::interleave;
-use longbow_disk::will_need;
 use longbow_storage::Batch;
 
 use crate::error::Result;
@@ -41,23 +40,6 @@ impl<'a> Located<'a> {
             located.places.push((batch_at, at));
         }
         located
-    }
-
-    /// Has what will be gathered of some columns be read from the disk side by side, as far as the values are of one width.
-    pub fn ask_for(&self, fields: &[FieldRef]) {
-        for (batch_at, at) in &self.places {
-            let batch = self.batches[*batch_at];
-            let columns = fields
-                .iter()
-                .flat_map(|field| batch.schema().index_of(field.name()));
-            for values in columns.filter_map(|column| batch.values(column).ok()) {
-                let width = values.len() / batch.rows().max(1);
-                values
-                    .get(at * width..(at + 1) * width)
-                    .into_iter()
-                    .for_each(will_need);
-            }
-        }
     }
 
     /// The values of one column, row by row; null where a batch is older than the column.

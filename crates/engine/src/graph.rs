@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use arrow_schema::FieldRef;
 use longbow_index::VectorIndex as _;
 use longbow_index::{
     Entries, Filtered, Hnsw, IsOver, Lost, Neighbor, QuantizedGraph, Query, RowBytes, SearchStats,
@@ -42,6 +43,8 @@ pub(crate) struct Wanted<'a> {
     pub entries: Option<Entries<'a>>,
     /// Whether walks behind a filter, and any of vectors, are to end with what they have.
     pub is_over: Option<IsOver<'a>>,
+    /// The columns that will be read of what is found.
+    pub reply: &'a [FieldRef],
 }
 
 impl<'a> Wanted<'a> {
@@ -51,6 +54,7 @@ impl<'a> Wanted<'a> {
             visible,
             entries: None,
             is_over: None,
+            reply: &[],
         }
     }
 }
@@ -285,7 +289,7 @@ impl Graph {
                 queries.iter().zip(stats).map(search).collect()
             }
             Graph::SpFresh { index, .. } => {
-                let originals = Originals::new(view, column);
+                let originals = Originals::new(view, column).replying(wanted.reply);
                 let at = (k, ef.div_ceil(EFFORT_A_POSTING));
                 let rows = (wanted.visible, wanted.is_over);
                 let search = |(query, stats)| index.search(query, at, rows, &originals, stats);
@@ -387,14 +391,6 @@ impl Graph {
     /// Whether no row is in it.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Whether searches had pages of files read lately.
-    pub(crate) fn is_cold(&self) -> bool {
-        match self {
-            Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => false,
-            Graph::SpFresh { index, .. } => index.is_cold(),
-        }
     }
 
     /// Bytes that are allocated.

@@ -3,6 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::Array;
+use arrow_schema::FieldRef;
+use longbow_disk::will_need;
 use longbow_index::VectorSource;
 use longbow_storage::Batch;
 
@@ -14,6 +16,8 @@ use crate::view::View;
 pub(crate) struct Originals<'a> {
     view: &'a View,
     column: &'a VectorColumn,
+    /// The columns that will be read of rows that are found.
+    reply: &'a [FieldRef],
     /// The first batch that could not be read.
     fault: OnceLock<Error>,
 }
@@ -24,8 +28,14 @@ impl<'a> Originals<'a> {
         Originals {
             view,
             column,
+            reply: &[],
             fault: OnceLock::new(),
         }
+    }
+
+    /// For a search whose reply has these columns.
+    pub(crate) fn replying(self, reply: &'a [FieldRef]) -> Self {
+        Originals { reply, ..self }
     }
 
     /// Whether all vectors that were asked for could be read.
@@ -73,5 +83,20 @@ impl VectorSource for Originals<'_> {
     fn vector(&self, row: u64) -> Option<&[u8]> {
         let (batch, at) = self.view.locate(row)?;
         self.read(batch, self.position(batch)?, at)
+    }
+
+    /// Its vector, and what the reply has of it, as far as the values are of one width.
+    fn will_need(&self, row: u64) {
+        let Some((batch, at)) = self.view.locate(row) else {
+            return;
+        };
+        let named = |field: &FieldRef| batch.schema().index_of(field.name()).ok();
+        let replied = self.reply.iter().filter_map(named);
+        for position in self.position(batch).into_iter().chain(replied) {
+            let values = batch.values(position).unwrap_or_default();
+            let width = values.len() / batch.rows().max(1);
+            let value = values.get(at * width..(at + 1) * width);
+            value.into_iter().for_each(will_need);
+        }
     }
 }

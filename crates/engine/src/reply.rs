@@ -122,6 +122,8 @@ struct At<'a> {
     /// Taken before the view.
     reached: &'a HashMap<String, Reached>,
     limits: TimeLimits,
+    /// The columns of the reply.
+    reply: &'a [FieldRef],
 }
 
 impl At<'_> {
@@ -190,6 +192,7 @@ impl Engine {
             view,
             reached: &moment.reached,
             limits: TimeLimits::of(request, started),
+            reply: &fields,
         };
         let example = request.examples.as_ref();
         let example = example.map(|examples| examples.resolve(dataset, view, column));
@@ -268,6 +271,7 @@ impl Engine {
                 exact: plan.exact,
                 max_distance: request.max_distance,
                 limits: at.limits,
+                reply: at.reply,
             };
             (plan, searcher)
         };
@@ -404,9 +408,6 @@ fn table(
 ) -> Result<SearchReply> {
     let hits = || answers.iter().flat_map(|answer| answer.hits.iter());
     let located = Located::new(view, hits().map(|hit| hit.row));
-    if answers.iter().any(|answer| answer.found.is_cold) {
-        located.ask_for(columns);
-    }
     let scores: Vec<f32> = hits().map(|hit| hit.score).collect();
     let distances: Float32Array = hits().map(|hit| hit.distance).collect();
     let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len() + 4);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use arrow_schema::FieldRef;
 use longbow_index::{Entries, FilterCost, Neighbor, Query, SearchStats, TopK};
 
 use crate::column_index::Reached;
@@ -78,8 +79,6 @@ pub struct Found {
     pub short_because: Option<String>,
     /// Whether the search ended before it had looked everywhere, since its budget ran out.
     pub is_partial: bool,
-    /// Whether pages of files had to be read lately, and so may have to be for what was found.
-    pub(crate) is_cold: bool,
 }
 
 impl Found {
@@ -100,7 +99,6 @@ impl Found {
             expected: None,
             short_because: None,
             is_partial: false,
-            is_cold: false,
         }
     }
 }
@@ -140,6 +138,8 @@ pub(crate) struct Searcher<'a> {
     pub exact: bool,
     pub max_distance: Option<f32>,
     pub limits: TimeLimits,
+    /// The columns that the reply has of what is found.
+    pub reply: &'a [FieldRef],
 }
 
 impl Searcher<'_> {
@@ -314,6 +314,7 @@ impl Searcher<'_> {
             visible: &wanted,
             entries,
             is_over: self.limits.have_budget().then_some(&is_over),
+            reply: self.reply,
         };
         let found = index
             .graph
@@ -322,7 +323,6 @@ impl Searcher<'_> {
             found.stats += stats;
             found.ef = Some(ef);
             found.is_partial |= was_cut.load(Ordering::Relaxed);
-            found.is_cold = index.graph.is_cold();
         }
         Ok(found)
     }

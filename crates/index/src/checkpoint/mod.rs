@@ -53,6 +53,11 @@ pub(crate) const TRAILER: usize = 4;
 pub trait VectorSource {
     /// The vector of a row, or `None` if the row no longer exists.
     fn vector(&self, row: u64) -> Option<&[u8]>;
+
+    /// Has what a search reads of a row that it is about to find be read from the disk soon, without waiting for it.
+    fn will_need(&self, row: u64) {
+        let _ = row;
+    }
 }
 
 impl Hnsw {

@@ -1,32 +1,35 @@
 //! A block: up to 32 vectors of a posting, side by side, so that all are estimated at once.
 //!
 //! ```text
-//! offset  bytes  what
-//!      0      4  CRC-32C of all bytes after it
+//! offset  bytes  the first part
+//!      0      4  CRC-32C of all bytes after it, of both parts
 //!      4      1  number of vectors, 1 to 32
 //!      5     59  zero
 //!     64    4 d  one-bit codes of the ways from the centroid: see `longbow_kernels::rabitq`
 //!      …    128  their `add`, f32
 //!      …     64  their `factor`, the upper halves of f32
 //!      …    256  rows, u64
-//!      …    128  scales of the eight-bit codes, f32
-//!      …    128  squared lengths of what the eight-bit codes stand for, f32
-//!      …    128  sums of the eight-bit codes, i32
-//!      …     32  1: the vector's own posting; 0: one of a boundary's other side
-//!      …     32  zero
-//!      …   32 d  eight-bit codes
+//!
+//! offset  bytes  the second part, for each of 32 vectors
+//!      0      d  eight-bit code
+//!      d      4  its scale, f32
+//!    d+4      4  squared length of what it stands for, f32
+//!    d+8      4  sum of the eight-bit code, i32
+//!   d+12      1  1: the vector's own posting; 0: one of a boundary's other side
+//!   d+13      3  zero
 //! ```
 //!
-//! d is the dimension, rounded up to 16. All is aligned to a cache line, for which a block's offset in its file is too.
-//! The first part is read from begin to end by each search that comes by; rows, and eight-bit codes, of a few.
+//! d is the dimension, rounded up to 16. Both parts begin at a cache line. The first one is read from begin to end by each
+//! search that comes by, the second one of a few vectors; where they lie in the file: see `places`.
 //! A block never changes: another one takes its place.
 
 use std::io;
 use std::sync::Arc;
 
-use crc_fast::{CrcAlgorithm, checksum};
+use crc_fast::{CrcAlgorithm, Digest};
 use longbow_kernels::rabitq::{self, GROUP, SLOTS};
 
+use super::places::Places;
 use super::store::Store;
 use crate::error::{Error, Result};
 use crate::vector8::Vector8;
@@ -41,14 +44,16 @@ pub(crate) struct Layout {
     add: usize,
     factor: usize,
     rows: usize,
-    scales: usize,
-    norms: usize,
-    sums: usize,
-    own: usize,
-    vectors: usize,
+    /// Of a vector in the second part.
+    stride: usize,
+    /// The lengths of both parts.
+    pub(super) places: Places,
     /// Of a block.
     pub(crate) bytes: usize,
 }
+
+/// Bytes of a vector behind its eight-bit code.
+const TERMS: usize = 16;
 
 impl Layout {
     /// `dim` is a multiple of 16.
@@ -56,24 +61,21 @@ impl Layout {
         let add = HEAD + rabitq::code_bytes(dim);
         let factor = add + 4 * SLOTS;
         let rows = factor + 2 * SLOTS;
-        let scales = rows + 8 * SLOTS;
-        let norms = scales + 4 * SLOTS;
-        let sums = norms + 4 * SLOTS;
-        let own = sums + 4 * SLOTS;
-        let vectors = own + 2 * SLOTS;
-        let bytes = vectors + dim * SLOTS;
-        debug_assert_eq!(bytes % ALIGN, 0, "{dim} dimensions");
+        let stride = dim + TERMS;
+        let places = Places {
+            first: rows + 8 * SLOTS,
+            second: stride * SLOTS,
+        };
+        debug_assert_eq!(places.first % ALIGN, 0, "{dim} dimensions");
+        debug_assert_eq!(places.second % ALIGN, 0, "{dim} dimensions");
         Layout {
             dim,
             add,
             factor,
             rows,
-            scales,
-            norms,
-            sums,
-            own,
-            vectors,
-            bytes,
+            stride,
+            places,
+            bytes: places.both(),
         }
     }
 }
@@ -120,37 +122,45 @@ pub(super) struct Way<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Read<'a> {
     layout: &'a Layout,
-    bytes: &'a [u8],
+    first: &'a [u8],
+    second: &'a [u8],
 }
 
 impl<'a> Read<'a> {
     #[inline(always)]
-    fn array<const N: usize>(&self, from: usize, at: usize) -> [u8; N] {
-        let mut array = [0; N];
-        array.copy_from_slice(&self.bytes[from + N * at..][..N]);
-        array
-    }
-
-    #[inline(always)]
     pub(super) fn row(&self, at: usize) -> u64 {
-        u64::from_le_bytes(self.array(self.layout.rows, at))
+        u64::from_le_bytes(array(self.first, self.layout.rows + 8 * at))
     }
 
     #[inline(always)]
     pub(super) fn own(&self, at: usize) -> bool {
-        self.bytes[self.layout.own + at] == 1
+        self.vector(at)[self.layout.dim + 12] == 1
+    }
+
+    /// What an estimate is stretched by; negative.
+    #[inline(always)]
+    pub(super) fn factor(&self, at: usize) -> f32 {
+        let upper_half = u16::from_le_bytes(array(self.first, self.layout.factor + 2 * at));
+        f32::from_bits(u32::from(upper_half) << 16)
+    }
+
+    /// The eight-bit code of a vector and what belongs to it.
+    #[inline(always)]
+    pub(super) fn vector(&self, at: usize) -> &'a [u8] {
+        let stride = self.layout.stride;
+        &self.second[stride * at..][..stride]
     }
 
     #[inline(always)]
     pub(super) fn member(&self, at: usize) -> Member<'a> {
-        let dim = self.layout.dim;
+        let (code, terms) = self.vector(at).split_at(self.layout.dim);
         Member {
             row: self.row(at),
-            own: self.own(at),
-            code: &self.bytes[self.layout.vectors + dim * at..][..dim],
-            scale: f32::from_le_bytes(self.array(self.layout.scales, at)),
-            norm: f32::from_le_bytes(self.array(self.layout.norms, at)),
-            sum: i32::from_le_bytes(self.array(self.layout.sums, at)),
+            own: terms[12] == 1,
+            code,
+            scale: f32::from_le_bytes(array(terms, 0)),
+            norm: f32::from_le_bytes(array(terms, 4)),
+            sum: i32::from_le_bytes(array(terms, 8)),
         }
     }
 
@@ -158,21 +168,28 @@ impl<'a> Read<'a> {
     #[inline(always)]
     pub(super) fn ways(&self) -> rabitq::Block {
         rabitq::Block {
-            codes: self.bytes[HEAD..].as_ptr(),
-            add: self.bytes[self.layout.add..].as_ptr().cast(),
-            factor: self.bytes[self.layout.factor..].as_ptr().cast(),
+            codes: self.first[HEAD..].as_ptr(),
+            add: self.first[self.layout.add..].as_ptr().cast(),
+            factor: self.first[self.layout.factor..].as_ptr().cast(),
         }
-    }
-
-    /// All of it.
-    pub(super) fn bytes(&self) -> &'a [u8] {
-        self.bytes
     }
 
     /// What a search reads of each block.
     pub(super) fn first_part(&self) -> &'a [u8] {
-        &self.bytes[..self.layout.rows]
+        self.first
     }
+
+    /// What a search reads of a few vectors.
+    pub(super) fn second_part(&self) -> &'a [u8] {
+        self.second
+    }
+}
+
+#[inline(always)]
+fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..][..N]);
+    array
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -188,9 +205,12 @@ impl Lines {
         Lines(vec![Line([0; ALIGN]); bytes / ALIGN])
     }
 
-    fn of(bytes: &[u8]) -> Self {
-        let mut lines = Lines::zero(bytes.len());
-        lines.bytes_mut().copy_from_slice(bytes);
+    /// Both parts of a block.
+    fn of((first, second): (&[u8], &[u8])) -> Self {
+        let mut lines = Lines::zero(first.len() + second.len());
+        let (of_first, of_second) = lines.bytes_mut().split_at_mut(first.len());
+        of_first.copy_from_slice(first);
+        of_second.copy_from_slice(second);
         lines
     }
 
@@ -223,9 +243,11 @@ impl Draft {
     }
 
     pub(super) fn read<'a>(&'a self, layout: &'a Layout) -> Read<'a> {
+        let (first, second) = self.lines.bytes().split_at(layout.places.first);
         Read {
             layout,
-            bytes: self.lines.bytes(),
+            first,
+            second,
         }
     }
 
@@ -242,19 +264,19 @@ impl Draft {
         assert_eq!(way.bits.len() * 16, layout.dim, "signs");
         let bytes = self.lines.bytes_mut();
         let mut set = |from: usize, value: &[u8]| {
-            bytes[from + value.len() * at..][..value.len()].copy_from_slice(value);
+            bytes[from..][..value.len()].copy_from_slice(value);
         };
-        set(layout.add, &way.add.to_le_bytes());
-        set(
-            layout.factor,
-            &((way.factor.to_bits() >> 16) as u16).to_le_bytes(),
-        );
-        set(layout.rows, &member.row.to_le_bytes());
-        set(layout.scales, &member.scale.to_le_bytes());
-        set(layout.norms, &member.norm.to_le_bytes());
-        set(layout.sums, &member.sum.to_le_bytes());
-        set(layout.own, &[u8::from(member.own)]);
-        set(layout.vectors, member.code);
+        set(layout.add + 4 * at, &way.add.to_le_bytes());
+        let upper_half = (way.factor.to_bits() >> 16) as u16;
+        set(layout.factor + 2 * at, &upper_half.to_le_bytes());
+        set(layout.rows + 8 * at, &member.row.to_le_bytes());
+        let vector = layout.places.first + layout.stride * at;
+        let terms = vector + layout.dim;
+        set(vector, member.code);
+        set(terms, &member.scale.to_le_bytes());
+        set(terms + 4, &member.norm.to_le_bytes());
+        set(terms + 8, &member.sum.to_le_bytes());
+        set(terms + 12, &[u8::from(member.own)]);
         let (byte, shift) = (at % 16, at / 16 * 4);
         let codes = bytes[HEAD..layout.add].chunks_exact_mut(16);
         let nibbles = way.bits.iter().flat_map(|word| {
@@ -274,7 +296,7 @@ impl Draft {
     pub(super) fn write(mut self, store: &Arc<Store>) -> io::Result<Block> {
         let bytes = self.lines.bytes_mut();
         bytes[4] = self.len as u8;
-        let sum = crc(&bytes[4..]);
+        let sum = crc(&bytes[4..], &[]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
         let slot = store.write(bytes)?;
         Ok(Block::new(slot, self.len, store, || self.lines))
@@ -293,8 +315,9 @@ pub(super) struct Block {
 
 impl Block {
     fn new(slot: u32, len: usize, store: &Arc<Store>, lines: impl FnOnce() -> Lines) -> Self {
-        let seen = store.file.bytes(store.offset(slot), store.stride);
-        let aligned = seen.is_some_and(|bytes| bytes.as_ptr().addr().is_multiple_of(ALIGN));
+        let is_aligned = |bytes: &[u8]| bytes.as_ptr().addr().is_multiple_of(ALIGN);
+        let seen = store.bytes(slot);
+        let aligned = seen.is_some_and(|(first, second)| is_aligned(first) && is_aligned(second));
         Block {
             slot,
             len: len as u8,
@@ -303,19 +326,20 @@ impl Block {
         }
     }
 
-    /// A block of a checkpoint, whose bytes are `bytes`; the slot is one of those that the store was made with.
-    pub(super) fn load(slot: u32, bytes: &[u8], store: &Arc<Store>) -> Self {
-        Block::new(slot, usize::from(bytes[4]), store, || Lines::of(bytes))
+    /// A block of a checkpoint, whose parts are `parts`; the slot is one of those that the store was made with.
+    pub(super) fn load(slot: u32, parts: (&[u8], &[u8]), store: &Arc<Store>) -> Self {
+        Block::new(slot, usize::from(parts.0[4]), store, || Lines::of(parts))
     }
 
-    /// Checks that the bytes of a slot are those of a block that was written, and tells its vectors: 1 to 32.
-    pub(super) fn check(at: u64, bytes: &[u8]) -> Result<usize> {
-        let expected = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        let got = crc(&bytes[4..]);
+    /// Checks that the parts of a slot, of which the first is at `at`, are those of a block that was written, and tells its
+    /// vectors: 1 to 32.
+    pub(super) fn check(at: u64, (first, second): (&[u8], &[u8])) -> Result<usize> {
+        let expected = u32::from_le_bytes(array(first, 0));
+        let got = crc(&first[4..], second);
         if expected != got {
             return Err(Error::Checksum { expected, got });
         }
-        match usize::from(bytes[4]) {
+        match usize::from(first[4]) {
             len @ 1..=SLOTS => Ok(len),
             got => Err(Error::Inconsistent {
                 at: at + 4,
@@ -335,43 +359,46 @@ impl Block {
         usize::from(self.len)
     }
 
+    /// Both parts.
     #[inline(always)]
-    fn bytes(&self) -> &[u8] {
+    fn parts(&self) -> (&[u8], &[u8]) {
         match &self.lines {
-            Some(lines) => lines.bytes(),
+            Some(lines) => lines.bytes().split_at(self.store.places.first),
             None => {
-                let Store { file, stride, .. } = &*self.store;
-                let bytes = file.bytes(self.store.offset(self.slot), *stride);
-                bytes.expect("the file gave them when the block was made")
+                let parts = self.store.bytes(self.slot);
+                parts.expect("the file gave them when the block was made")
             }
         }
     }
 
     #[inline(always)]
     pub(super) fn read<'a>(&'a self, layout: &'a Layout) -> Read<'a> {
+        let (first, second) = self.parts();
         Read {
             layout,
-            bytes: self.bytes(),
+            first,
+            second,
         }
     }
 
     /// A copy that can be changed.
     pub(super) fn draft(&self) -> Draft {
         Draft {
-            lines: Lines::of(self.bytes()),
+            lines: Lines::of(self.parts()),
             len: self.len(),
         }
     }
 
     /// The same in a slot before `end`, if one is free.
     pub(super) fn moved_before(&self, end: u32) -> io::Result<Option<Block>> {
-        let slot = self.store.write_before(end, self.bytes())?;
-        Ok(slot.map(|slot| Block::new(slot, self.len(), &self.store, || Lines::of(self.bytes()))))
+        let lines = Lines::of(self.parts());
+        let slot = self.store.write_before(end, lines.bytes())?;
+        Ok(slot.map(|slot| Block::new(slot, self.len(), &self.store, || lines)))
     }
 
     /// Bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + 16 + self.lines.as_ref().map_or(0, |_| self.store.stride)
+        size_of::<Self>() + 16 + self.lines.as_ref().map_or(0, |_| self.store.places.both())
     }
 }
 
@@ -381,6 +408,9 @@ impl Drop for Block {
     }
 }
 
-fn crc(bytes: &[u8]) -> u32 {
-    checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+fn crc(first: &[u8], second: &[u8]) -> u32 {
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    digest.update(first);
+    digest.update(second);
+    digest.finalize() as u32
 }

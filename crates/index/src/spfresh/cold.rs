@@ -1,4 +1,22 @@
+use std::ops::BitOrAssign;
+
 use crate::sync::atomic::{AtomicU32, Ordering};
+
+/// What a search found not to be in memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Missed {
+    /// First parts of blocks, of which a search reads all that it comes by.
+    pub(super) first: bool,
+    /// The rest of blocks, and rows, of which it reads a few.
+    pub(super) rest: bool,
+}
+
+impl BitOrAssign for Missed {
+    fn bitor_assign(&mut self, other: Self) {
+        self.first |= other.first;
+        self.rest |= other.rest;
+    }
+}
 
 /// Searches that ask for their pages beforehand after one that had some read.
 const SEARCHES: u32 = 256;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::SpFresh;
 use super::centroids::Asked;
+use super::cold::Missed;
 use super::directory::Directory;
 use super::posting::Posting;
 use super::reach::Asking;
@@ -104,11 +105,12 @@ impl SpFresh {
                 break;
             }
             part.stats.nodes_popped += 1;
-            if self.cold.is() {
+            let is_cold = self.cold_first.is() || self.cold.is();
+            if is_cold {
                 self.ask_for_those_after(exact, at);
             }
             self.candidates(exact, posting, &mut near, &mut part.stats);
-            if self.cold.is() {
+            if is_cold {
                 let vectors = near
                     .iter()
                     .filter_map(|(_, row)| exact.wanted.originals.vector(*row));
@@ -118,7 +120,11 @@ impl SpFresh {
             part.cut = exact.wanted.is_over.is_some_and(|is_over| is_over());
         }
         part.found = top.into_sorted();
-        part.cold = self.store.file.reads() > reads;
+        let missed = self.store.file.reads() > reads;
+        part.cold = Missed {
+            first: missed,
+            rest: missed,
+        };
         part
     }
 
@@ -127,7 +133,9 @@ impl SpFresh {
         // The first ones all at once, then one for each that is read.
         let from = if at == 0 { 0 } else { at + AHEAD };
         let soon = exact.postings.iter().take(at + AHEAD + 1).skip(from);
-        self.ask_for(soon.map(|it| it.posting));
+        let soon = || soon.clone().map(|it| it.posting);
+        self.ask_for(soon(), |read| read.first_part());
+        self.ask_for(soon(), |read| read.second_part());
     }
 
     /// The rows of a posting whose codes leave them a chance, with the least distances that they can have, in order.

@@ -5,9 +5,10 @@ use longbow_kernels::rabitq::SLOTS;
 
 use super::block::Block;
 use super::directory::Directory;
+use super::places::Places;
 use super::posting::{Centroid, Posting};
 use super::reach::Reach;
-use super::save::{MAGIC, ONE_SHARD, VERSION};
+use super::save::{MAGIC, VERSION};
 use super::shard::{self, Shard};
 use super::store::{BlockFile, Store};
 use super::{SpFresh, SpFreshParams};
@@ -72,15 +73,15 @@ impl SpFresh {
         input: &[u8],
         file: Box<dyn BlockFile>,
     ) -> Result<(SpFresh, Option<Lost>)> {
-        let stride = Self::layout(space, params)?.bytes;
+        let places = Self::layout(space, params)?.places;
         let saved = Saved::read(space, params, input)?;
         let named = saved.slots()?;
-        let end = named.last().map_or(0, |slot| u64::from(*slot) + 1);
-        let (need, have) = (end * stride as u64, file.len()?);
+        let end = named.last().map_or(0, |slot| *slot as usize + 1);
+        let (need, have) = (places.end(end), file.len()?);
         if need > have {
             return Err(Error::Truncated { need, have });
         }
-        let store = Store::with(file, stride, &named);
+        let store = Store::with(file, places, &named);
         let params = SpFreshParams {
             shards: saved.shards.len(),
             ..params
@@ -148,16 +149,12 @@ impl SpFresh {
         input: &[u8],
         file: &dyn BlockFile,
     ) -> Result<()> {
-        let stride = Self::layout(space, params)?.bytes;
-        let mut block = vec![0; stride];
+        let places = Self::layout(space, params)?.places;
+        let (mut first, mut second) = (vec![0; places.first], vec![0; places.second]);
         for slot in Saved::read(space, params, input)?.slots()? {
-            let at = u64::from(slot) * stride as u64;
-            let read = file.read(at, &mut block)?;
-            if read < stride {
-                let (need, have) = (at + stride as u64, at + read as u64);
-                return Err(Error::Truncated { need, have });
-            }
-            Block::check(at, &block)?;
+            read_whole(file, places.first_of(slot), &mut first)?;
+            read_whole(file, places.second_of(slot), &mut second)?;
+            Block::check(places.first_of(slot), (&first, &second))?;
         }
         Ok(())
     }
@@ -181,18 +178,21 @@ impl SpFresh {
     }
 
     fn read_block(&self, slot: u32, last: bool) -> Result<Block> {
-        let at = self.store.offset(slot);
-        let mut copy = Vec::new();
-        let bytes = match self.store.file.bytes(at, self.store.stride) {
-            Some(bytes) => bytes,
+        let Places { first, second } = self.store.places;
+        let at = self.store.places.first_of(slot);
+        let mut copies;
+        let parts = match self.store.bytes(slot) {
+            Some(parts) => parts,
             None => {
                 // What is missing is zero, which is no block.
-                copy.resize(self.store.stride, 0);
-                self.store.file.read(at, &mut copy)?;
-                &copy
+                copies = (vec![0; first], vec![0; second]);
+                self.store.file.read(at, &mut copies.0)?;
+                let at = self.store.places.second_of(slot);
+                self.store.file.read(at, &mut copies.1)?;
+                (&copies.0[..], &copies.1[..])
             }
         };
-        let len = Block::check(at, bytes)?;
+        let len = Block::check(at, parts)?;
         if !last && len < SLOTS {
             return Err(Error::Inconsistent {
                 at: at + 4,
@@ -201,23 +201,31 @@ impl SpFresh {
                 limit: SLOTS as u64,
             });
         }
-        Ok(Block::load(slot, bytes, &self.store))
+        Ok(Block::load(slot, parts, &self.store))
     }
+}
+
+/// Reads as many bytes as there is room for.
+fn read_whole(file: &dyn BlockFile, at: u64, out: &mut [u8]) -> Result<()> {
+    let read = file.read(at, out)?;
+    if read == out.len() {
+        return Ok(());
+    }
+    let (need, have) = (at + out.len() as u64, at + read as u64);
+    Err(Error::Truncated { need, have })
 }
 
 impl Saved {
     fn read(space: Space, params: SpFreshParams, input: &[u8]) -> Result<Saved> {
-        let old = input.get(8..12) == Some(&ONE_SHARD.to_le_bytes());
-        let version = if old { ONE_SHARD } else { VERSION };
         let mut reader = Reader {
-            input: checked(input, MAGIC, version)?,
+            input: checked(input, MAGIC, VERSION)?,
             at: 0,
         };
         let origin = Origin::new(space, params.seed)?;
         let rows = origin.read_head(&mut reader)?;
         origin.read_centre(rows, &mut reader)?;
         let dim = SpFresh::layout(space, params)?.dim;
-        let count = if old { 1 } else { shards(&mut reader)? };
+        let count = shards(&mut reader)?;
         let mut shards = Vec::new();
         for _ in 0..count {
             let mut postings = Vec::new();

@@ -47,6 +47,7 @@ mod merge_sorted;
 mod moments;
 mod near;
 mod params;
+mod places;
 mod posting;
 mod reach;
 mod read;
@@ -55,6 +56,7 @@ mod route;
 mod save;
 mod search;
 mod shard;
+mod shortlist;
 mod shrink;
 mod side_by_side;
 mod split;
@@ -96,6 +98,9 @@ pub struct SpFresh {
     store: Arc<Store>,
     /// Rows in their own postings.
     rows: AtomicU64,
+    /// Of first parts of blocks, of which searches read all that they come by.
+    cold_first: cold::Cold,
+    /// Of the rest of blocks, and of rows, of which they read a few.
     cold: cold::Cold,
     /// That share a long search, at most.
     threads: usize,
@@ -112,7 +117,7 @@ impl SpFresh {
         let layout = Self::layout(space, params)?;
         let origin = Origin::new(space, params.seed)?;
         let empty = (0..params.shards).map(|_| Shard::new(Directory::default(), 0));
-        let store = Store::new(file, layout.bytes);
+        let store = Store::new(file, layout.places);
         let mut index = Self::with(space, params, origin, store)?;
         index.shards = empty.collect();
         Ok(index)
@@ -133,6 +138,7 @@ impl SpFresh {
             shards: Box::default(),
             store: Arc::new(store),
             rows: AtomicU64::new(0),
+            cold_first: cold::Cold::default(),
             cold: cold::Cold::default(),
             threads: side_by_side::threads(),
             pool: Pool::new(),
@@ -212,13 +218,6 @@ impl SpFresh {
             + directories.iter().map(bytes).sum::<usize>()
             + self.store.memory_bytes()
             + self.pool.bytes()
-    }
-
-    /// Whether searches had pages of files read lately, and now ask for them beforehand. Whoever reads more for what
-    /// they find does well to do the same.
-    #[must_use]
-    pub fn is_cold(&self) -> bool {
-        self.cold.is()
     }
 
     /// Bytes of the file of blocks, and those of them that the next blocks take.

@@ -7,20 +7,29 @@ use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{Base, SLOTS};
 
 use super::SpFresh;
+use super::block::{Block, Read};
 use super::centroids::Asked;
+use super::cold::Missed;
 use super::merge_sorted::merge_sorted;
 use super::near::{Found, Near};
 use super::posting::Posting;
 use super::search::{Scratch, Wanted};
+use super::shortlist::{Likely, Shortlist};
 use super::side_by_side::side_by_side;
 use crate::stats::SearchStats;
 
-/// Standard errors by which an estimate is lowered, so that few are passed over that are near enough. With one, all postings
-/// of uniform noise give 0.999 of the neighbours (`longbow bench spfresh`, effort 512); with half of one they give 0.984.
+/// Standard errors between an estimate and the bounds that it puts to a distance.
 const SLACK: f32 = 1.0;
+/// Rows beyond those that are wanted, and a quarter of these, whose upper bounds count.
+const MORE: usize = 4;
+/// Codes that are prefetched before they are compared.
+const AHEAD: usize = 4;
 /// Bytes of blocks from which on several threads read them: about a millisecond for one, since of most vectors only the
 /// estimate is read, and some twenty times of what it takes to begin a thread.
 pub(super) const LONG: usize = 16 << 20;
+
+/// A vector's block, and where it stands in that.
+type Place<'a> = (&'a Block, usize);
 
 /// What one thread read, or all of them.
 #[derive(Debug)]
@@ -30,8 +39,8 @@ pub(super) struct Part<T> {
     pub(super) stats: SearchStats,
     /// Whether it ended early.
     pub(super) cut: bool,
-    /// Whether pages had to be read from the disk.
-    pub(super) cold: bool,
+    /// What had to be read from the disk.
+    pub(super) cold: Missed,
 }
 
 impl<T> Default for Part<T> {
@@ -40,7 +49,7 @@ impl<T> Default for Part<T> {
             found: Vec::new(),
             stats: SearchStats::default(),
             cut: false,
-            cold: false,
+            cold: Missed::default(),
         }
     }
 }
@@ -70,10 +79,14 @@ impl SpFresh {
         self.threads.min(self.shards.len())
     }
 
-    /// Has all blocks of some postings be read, side by side.
-    pub(super) fn ask_for<'a>(&self, postings: impl Iterator<Item = &'a Arc<Posting>>) {
+    /// Has a part of all blocks of some postings be read, side by side.
+    pub(super) fn ask_for<'a>(
+        &self,
+        postings: impl Iterator<Item = &'a Arc<Posting>>,
+        part: impl for<'b> Fn(Read<'b>) -> &'b [u8],
+    ) {
         for block in postings.flat_map(|posting| &posting.blocks) {
-            self.store.file.will_need(block.read(&self.layout).bytes());
+            self.store.file.will_need(part(block.read(&self.layout)));
         }
     }
 
@@ -93,14 +106,13 @@ impl SpFresh {
         if bytes < LONG || self.shards.len() == 1 {
             let mut part = Part::default();
             let postings = postings.iter().map(|(_, posting)| *posting);
-            part.cut = self.read_all(postings, wanted, asked, near, &mut part.stats);
+            self.read_all(postings, wanted, asked, near, &mut part);
             part.found = near.sorted().to_vec();
             return part;
         }
         let next = AtomicUsize::new(0);
         let work = || {
             let (mut part, mut streams) = (Part::default(), Vec::new());
-            let reads = self.store.file.reads();
             let mut scratch: Box<Scratch> = self.pool.take();
             let own = &mut scratch.near;
             while !part.cut {
@@ -111,48 +123,90 @@ impl SpFresh {
                 own.clear(near.most());
                 let of_shard = postings.iter().filter(|(of, _)| *of == shard);
                 let of_shard = of_shard.map(|(_, posting)| *posting);
-                part.cut = self.read_all(of_shard, wanted, asked, own, &mut part.stats);
+                self.read_all(of_shard, wanted, asked, own, &mut part);
                 streams.push(own.sorted().to_vec());
             }
             self.pool.give(scratch);
-            part.cold = self.store.file.reads() > reads;
             part.found = merge_sorted(&streams, near.most());
             part
         };
         Part::merge(side_by_side(self.threads(bytes, LONG), work), near.most())
     }
 
-    /// Compares the vectors of some postings, and says whether it ended early.
+    /// Compares the vectors of some postings: all by their estimates, and those by their eight-bit codes that have a
+    /// chance then.
     fn read_all<'a>(
         &self,
         postings: impl Iterator<Item = &'a Arc<Posting>>,
         wanted: Wanted<'_>,
         asked: Asked<'_>,
         near: &mut Near,
-        stats: &mut SearchStats,
-    ) -> bool {
+        part: &mut Part<Found>,
+    ) {
+        let reads = self.store.file.reads();
+        let mut shortlist =
+            Shortlist::new(wanted.k.saturating_add(wanted.k / 4).saturating_add(MORE));
         let mut postings = postings.peekable();
-        while let Some(posting) = postings.next() {
+        while let Some(posting) = postings.next()
+            && !part.cut
+        {
             let next = postings.peek().and_then(|next| next.blocks.first());
-            if let Some(next) = next {
-                let first = next.read(&self.layout).first_part();
-                prefetch_all(first.as_ptr(), first.len());
-            }
-            stats.nodes_popped += 1;
-            self.read_posting(posting, wanted, asked, near, stats);
-            if wanted.is_over.is_some_and(|is_over| is_over()) {
-                return true;
-            }
+            next.into_iter().for_each(|next| self.prefetch(next));
+            part.stats.nodes_popped += 1;
+            self.estimate(posting, wanted, asked, &mut shortlist, &mut part.stats);
+            part.cut = wanted.is_over.is_some_and(|is_over| is_over());
         }
-        false
+        let likely = shortlist.end();
+        let reads_then = self.store.file.reads();
+        part.cold.first |= reads_then > reads;
+        if self.cold.is() {
+            self.ask_for_codes(&likely);
+        }
+        for (at, one) in likely.iter().enumerate() {
+            if let Some(soon) = likely.get(at + AHEAD) {
+                let vector = self.vector(soon);
+                prefetch_all(vector.as_ptr(), vector.len());
+            }
+            let (block, slot) = one.place;
+            let member = block.read(&self.layout).member(slot);
+            // SAFETY: the code of a member has the dimension of the encoder.
+            let distance = unsafe { asked.encoder.distance(asked.query, member.vector()) };
+            near.push(Found {
+                distance,
+                row: one.row,
+                scale: member.scale,
+            });
+        }
+        part.cold.rest |= self.store.file.reads() > reads_then;
+        part.stats.distance_computations += likely.len() as u64;
+        part.stats.bytes_touched += (likely.len() * self.layout.dim) as u64;
     }
 
-    fn read_posting(
+    fn prefetch(&self, block: &Block) {
+        let first = block.read(&self.layout).first_part();
+        prefetch_all(first.as_ptr(), first.len());
+    }
+
+    /// Has the eight-bit codes of some vectors be read, side by side.
+    fn ask_for_codes(&self, likely: &[Likely<Place<'_>>]) {
+        for one in likely {
+            self.store.file.will_need(self.vector(one));
+        }
+    }
+
+    /// The eight-bit code of a vector and what belongs to it.
+    fn vector<'a>(&'a self, likely: &Likely<Place<'a>>) -> &'a [u8] {
+        let (block, slot) = likely.place;
+        block.read(&self.layout).vector(slot)
+    }
+
+    /// Estimates the distances of a posting's vectors.
+    fn estimate<'a>(
         &self,
-        posting: &Posting,
+        posting: &'a Posting,
         wanted: Wanted<'_>,
         asked: Asked<'_>,
-        near: &mut Near,
+        shortlist: &mut Shortlist<Place<'a>>,
         stats: &mut SearchStats,
     ) {
         let Asked {
@@ -162,43 +216,32 @@ impl SpFresh {
         } = asked;
         // SAFETY: the code of a centroid has the dimension of the encoder.
         let distance = unsafe { encoder.distance(query, posting.centroid.vector()) };
-        let base = Base {
-            distance,
-            slack: SLACK * distance.sqrt(),
-        };
-        let mut estimates = [0f32; SLOTS];
+        let slack = SLACK * distance.sqrt();
+        let base = Base { distance, slack };
+        let mut lower = [0f32; SLOTS];
         for (at, block) in posting.blocks.iter().enumerate() {
-            if let Some(next) = posting.blocks.get(at + 1) {
-                let first = next.read(&self.layout).first_part();
-                prefetch_all(first.as_ptr(), first.len());
-            }
-            let limit = near.bound();
-            let read = block.read(&self.layout);
+            let next = posting.blocks.get(at + 1);
+            next.into_iter().for_each(|next| self.prefetch(next));
+            let (read, limit) = (block.read(&self.layout), shortlist.bound());
             stats.bytes_touched += read.first_part().len() as u64;
             // SAFETY: a block has ways of the layout's dimension, which is that of the table, and is aligned.
             let below = unsafe {
                 encoder
                     .rabitq
-                    .estimate(lut, read.ways(), base, limit, &mut estimates)
+                    .estimate(lut, read.ways(), base, limit, &mut lower)
             };
             let mut below = below & (u32::MAX >> (SLOTS - block.len()));
             while below != 0 {
                 let slot = below.trailing_zeros() as usize;
                 below &= below - 1;
+                let row = read.row(slot);
                 // The bound may have come nearer since.
-                if estimates[slot] > limit || !(wanted.visible)(read.row(slot)) {
+                if lower[slot] > shortlist.bound() || !(wanted.visible)(row) {
                     continue;
                 }
-                let member = read.member(slot);
-                // SAFETY: the code of a member has the dimension of the encoder.
-                let distance = unsafe { encoder.distance(query, member.vector()) };
-                stats.distance_computations += 1;
-                stats.bytes_touched += member.code.len() as u64;
-                near.push(Found {
-                    distance,
-                    row: member.row,
-                    scale: member.scale,
-                });
+                // The factor is negative: what lowers the estimate is the slack times it.
+                let upper = lower[slot] - 2.0 * read.factor(slot) * slack;
+                shortlist.push((block, slot), row, (lower[slot], upper));
             }
         }
     }

@@ -4,18 +4,20 @@
 //!
 //! ```text
 //! offset  bytes  what
-//!      0  36     the head of an index of codes, with the magic "LBWSPFR\0" and version 2: see `Origin::put_head`
+//!      0  36     the head of an index of codes, with the magic "LBWSPFR\0" and version 3: see `Origin::put_head`
 //!     36         centre, f32: see `Origin::put_centre`; zeros if there are no rows and none was chosen
-//!      …  4      number of shards, 1 to 64; not in version 1, which has one
+//!      …  4      number of shards, 1 to 64
 //!      …         for each shard:
 //!                  4      number of postings
 //!                         for each posting:
 //!                  4 d      centroid, f32, rotated; d is the dimension, for the dot product one more, rounded
 //!                           up to 16
 //!                  4        number of blocks
-//!                  4        each block's slot in the file, whose slots have all one length: see `block`
+//!                  4        each block's slot in the file: see `places` and `block`
 //!     end-4  4   CRC-32C (Castagnoli) of all bytes before
 //! ```
+//!
+//! Versions 1 and 2 are of files whose blocks had one part. They are refused, and whoever has the rows builds the index anew.
 
 use std::io::Write;
 
@@ -24,9 +26,7 @@ use crate::checkpoint::{Saved, Sink};
 use crate::error::Result;
 
 pub(super) const MAGIC: [u8; 8] = *b"LBWSPFR\0";
-pub(super) const VERSION: u32 = 2;
-/// Of checkpoints that do not tell the number of shards, as there is one.
-pub(super) const ONE_SHARD: u32 = 1;
+pub(super) const VERSION: u32 = 3;
 
 impl SpFresh {
     /// Makes the blocks durable, and writes the rest to `out`; the format is described in the module. What it names stays

@@ -4,6 +4,7 @@ use longbow_kernels::rabitq::Lut;
 
 use super::SpFresh;
 use super::centroids::Asked;
+use super::cold::Missed;
 use super::directory::Directory;
 use super::near::{Found, Near};
 use super::posting::Posting;
@@ -74,7 +75,6 @@ impl SpFresh {
             is_over,
             originals,
         };
-        let reads = self.store.file.reads();
         let mut scratch = self.pool.take();
         self.encoder().query(query.floats(), &mut scratch.query);
         let Scratch { query, lut, near } = &mut *scratch;
@@ -84,13 +84,14 @@ impl SpFresh {
             query,
             lut,
         };
-        let (found, cold) = self.find(wanted, asked, probes, near, stats);
+        let (found, missed) = self.find(wanted, asked, probes, near, stats);
         self.pool.give(scratch);
-        self.cold.learn(cold || self.store.file.reads() > reads);
+        self.cold_first.learn(missed.first);
+        self.cold.learn(missed.rest);
         found
     }
 
-    /// What is nearest, and whether another thread had pages read for it.
+    /// What is nearest, and what of it was not in memory.
     fn find(
         &self,
         wanted: Wanted<'_>,
@@ -98,31 +99,35 @@ impl SpFresh {
         probes: usize,
         near: &mut Near,
         stats: &mut SearchStats,
-    ) -> (Vec<Neighbor>, bool) {
+    ) -> (Vec<Neighbor>, Missed) {
         let directories = self.directories();
         let all = directories.iter().map(|directory| directory.len()).sum();
         let (mut probes, mut sure) = (probes.max(1), probes == usize::MAX);
-        let mut cold = false;
+        let mut missed = Missed::default();
         // A row may be in several postings, and some will turn out farther than their codes say.
         let most = wanted.k.saturating_add(wanted.k / 2).saturating_add(SPARE);
         loop {
             if sure && probes >= all {
                 let part = self.exact(wanted, asked, &directories, stats);
-                return (part.found, cold || part.cold);
+                missed |= part.cold;
+                return (part.found, missed);
             }
             near.clear(probes.min(all));
             let postings = self.nearest_to(&directories, asked, near, stats);
-            if self.cold.is() {
-                self.ask_for(postings.iter().map(|(_, posting)| *posting));
+            if self.cold_first.is() {
+                let postings = postings.iter().map(|(_, posting)| *posting);
+                let reads = self.store.file.reads();
+                self.ask_for(postings, |read| read.first_part());
+                missed.first |= self.store.file.reads() > reads;
             }
             near.clear(most);
             let part = self.read(&postings, wanted, asked, near);
             *stats += part.stats;
-            cold |= part.cold;
+            missed |= part.cold;
             if part.found.len() >= wanted.k || part.cut {
-                let found = self.rerank(wanted, asked.query, &part.found, stats);
+                let found = self.rerank(wanted, asked.query, &part.found, (stats, &mut missed));
                 if found.len() == wanted.k || part.cut {
-                    return (found, cold);
+                    return (found, missed);
                 }
             }
             // Some are read again; that is simpler than to tell them apart, and rare.
@@ -157,7 +162,7 @@ impl SpFresh {
         wanted: Wanted<'_>,
         encoded: &Encoded,
         found: &[Found],
-        stats: &mut SearchStats,
+        (stats, missed): (&mut SearchStats, &mut Missed),
     ) -> Vec<Neighbor> {
         let Wanted {
             query,
@@ -166,17 +171,13 @@ impl SpFresh {
             ..
         } = wanted;
         let mut top = TopK::new(k);
+        let reads = self.store.file.reads();
         if self.cold.is() {
-            let vectors = found.iter().filter_map(|found| originals.vector(found.row));
-            vectors.for_each(|vector| self.store.file.will_need(vector));
+            self.ask_for_rows(wanted, found);
         }
         for found in found {
-            if top.len() == k {
-                let across = found.scale * found.scale * self.layout.dim as f32 / 12.0;
-                let error = across + ERRORS * found.scale * found.distance.sqrt();
-                if found.distance - error > encoded.squared(top.bound()) {
-                    break;
-                }
+            if top.len() == k && found.distance - self.error(found) > encoded.squared(top.bound()) {
+                break;
             }
             if let Some(vector) = originals.vector(found.row) {
                 stats.distance_computations += 1;
@@ -187,6 +188,28 @@ impl SpFresh {
                 });
             }
         }
+        missed.rest |= self.store.file.reads() > reads;
         top.into_sorted()
+    }
+
+    /// How much nearer a vector may be than its eight-bit code.
+    fn error(&self, found: &Found) -> f32 {
+        let across = found.scale * found.scale * self.layout.dim as f32 / 12.0;
+        across + ERRORS * found.scale * found.distance.sqrt()
+    }
+
+    /// Has the rows be read, side by side, that are going to be compared.
+    fn ask_for_rows(&self, wanted: Wanted<'_>, found: &[Found]) {
+        let uppers = found.iter().map(|found| found.distance + self.error(found));
+        let mut uppers: Vec<f32> = uppers.collect();
+        let bound = match wanted.k.checked_sub(1).filter(|last| *last < uppers.len()) {
+            Some(last) => *uppers.select_nth_unstable_by(last, f32::total_cmp).1,
+            None => f32::INFINITY,
+        };
+        for found in found {
+            if found.distance - self.error(found) <= bound {
+                wanted.originals.will_need(found.row);
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
+use super::places::Places;
 use crate::sync::Mutex;
 
 /// Where an index keeps its blocks: a file, or memory, of the caller's.
@@ -77,8 +78,7 @@ const COMES: u8 = 2;
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) file: Box<dyn BlockFile>,
-    /// Bytes of a slot.
-    pub(super) stride: usize,
+    pub(super) places: Places,
     /// Held by whoever changes the file's length.
     length: Mutex<()>,
     slots: Mutex<Slots>,
@@ -99,18 +99,18 @@ struct Slots {
 }
 
 impl Store {
-    pub(super) fn new(file: Box<dyn BlockFile>, stride: usize) -> Self {
+    pub(super) fn new(file: Box<dyn BlockFile>, places: Places) -> Self {
         Store {
             file,
-            stride,
+            places,
             length: Mutex::default(),
             slots: Mutex::default(),
         }
     }
 
     /// A store of which a checkpoint that holds names these slots, in ascending order and each once.
-    pub(super) fn with(file: Box<dyn BlockFile>, stride: usize, named: &[u32]) -> Self {
-        let store = Store::new(file, stride);
+    pub(super) fn with(file: Box<dyn BlockFile>, places: Places, named: &[u32]) -> Self {
+        let store = Store::new(file, places);
         let mut slots = Slots::default();
         for slot in named {
             let gap = slots.named.len() as u32..*slot;
@@ -122,12 +122,22 @@ impl Store {
         store
     }
 
-    /// Where a slot begins in the file.
-    pub(super) fn offset(&self, slot: u32) -> u64 {
-        u64::from(slot) * self.stride as u64
+    /// Both parts of what was written into a slot, without a copy, if the file gives that.
+    #[inline(always)]
+    pub(super) fn bytes(&self, slot: u32) -> Option<(&[u8], &[u8])> {
+        let Places { first, second } = self.places;
+        let first = self.file.bytes(self.places.first_of(slot), first)?;
+        let second = self.file.bytes(self.places.second_of(slot), second)?;
+        Some((first, second))
     }
 
-    /// Writes bytes of one slot's length into the first slot that is free, and says which. Several threads may write. The lock of the
+    fn put(&self, slot: u32, bytes: &[u8]) -> io::Result<()> {
+        let (first, second) = bytes.split_at(self.places.first);
+        self.file.write(self.places.first_of(slot), first)?;
+        self.file.write(self.places.second_of(slot), second)
+    }
+
+    /// Writes bytes of one slot's length, both parts one after the other, into the first slot that is free, and says which. Several threads may write. The lock of the
     /// slots is not held meanwhile, as searches take it when they are the last to have a block.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<u32> {
         if let Some(slot) = self.write_before(u32::MAX, bytes)? {
@@ -136,14 +146,19 @@ impl Store {
         let _length = self.length.lock();
         let end = self.slots.lock().named.len();
         let slot = u32::try_from(end).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
-        self.file.write(self.offset(slot), bytes)?;
+        if let Some(firsts) = self.places.firsts(slot) {
+            // So that there is no write behind the end.
+            self.file
+                .write(self.places.first_of(slot), &vec![0; firsts])?;
+        }
+        self.put(slot, bytes)?;
         self.slots.lock().named.push(0);
         Ok(slot)
     }
 
     /// As [`Store::write`], if there is a free slot before `end`.
     pub(super) fn write_before(&self, end: u32, bytes: &[u8]) -> io::Result<Option<u32>> {
-        assert_eq!(bytes.len(), self.stride, "bytes of a slot");
+        assert_eq!(bytes.len(), self.places.both(), "bytes of a slot");
         let free = {
             let mut slots = self.slots.lock();
             slots.first_free_before(end)
@@ -151,7 +166,7 @@ impl Store {
         let Some(slot) = free else {
             return Ok(None);
         };
-        if let Err(error) = self.file.write(self.offset(slot), bytes) {
+        if let Err(error) = self.put(slot, bytes) {
             self.slots.lock().free.insert(slot);
             return Err(error);
         }
@@ -219,7 +234,7 @@ impl Store {
     /// Cuts the file behind the last slot that is in use, or that a checkpoint names.
     pub(super) fn cut(&self) -> io::Result<()> {
         let _length = self.length.lock();
-        let end = self.slots.lock().end() as u64 * self.stride as u64;
+        let end = self.places.end(self.slots.lock().end());
         // Nobody else changes the length, and nobody is given a slot behind it. There may be more than what was in use: a
         // node that stopped leaves blocks which no checkpoint came to name. A file that stays longer does no harm.
         if self.file.len()? > end {
@@ -238,11 +253,8 @@ impl Store {
     /// Bytes of the file, and those of them in no use.
     pub(super) fn file_bytes(&self) -> (u64, u64) {
         let slots = self.slots.lock();
-        let stride = self.stride as u64;
-        (
-            slots.named.len() as u64 * stride,
-            slots.free.len() as u64 * stride,
-        )
+        let free = slots.free.len() * self.places.both();
+        (self.places.end(slots.named.len()), free as u64)
     }
 }
 
@@ -292,6 +304,12 @@ pub(super) mod tests {
     use super::*;
 
     const GOOD: &str = "no file fails";
+    /// So that 64 slots have 12 KiB, of which a third is first parts.
+    const PLACES: Places = Places {
+        first: 64,
+        second: 128,
+    };
+    const BYTES: [u8; 192] = [0; 192];
 
     /// Keeps how long it would be, and nothing else: what is written stays in memory.
     #[derive(Debug, Default)]
@@ -328,8 +346,8 @@ pub(super) mod tests {
 
     #[test]
     fn slots_that_a_checkpoint_names_wait_for_the_next_one() {
-        let store = Store::new(Box::new(NoFile::default()), 64);
-        let write = || store.write(&[0; 64]).expect(GOOD);
+        let store = Store::new(Box::new(NoFile::default()), PLACES);
+        let write = || store.write(&BYTES).expect(GOOD);
         assert_eq!([write(), write(), write()], [0, 1, 2]);
         store.release(1);
         assert_eq!(write(), 1, "no checkpoint named it");
@@ -344,48 +362,51 @@ pub(super) mod tests {
         assert_eq!(write(), 4);
         store.hold().expect(GOOD);
         assert_eq!([write(), write()], [0, 5], "slot 1 is named still");
-        assert_eq!(store.file_bytes(), (6 * 64, 0));
+        assert_eq!(store.file_bytes(), (4_096 + 6 * 128, 0));
     }
 
     #[test]
     fn slots_between_those_of_a_checkpoint_are_free() {
-        let store = Store::with(Box::new(NoFile::default()), 64, &[1, 4]);
-        let mut given: Vec<u32> = (0..4).map(|_| store.write(&[0; 64]).expect(GOOD)).collect();
+        let store = Store::with(Box::new(NoFile::default()), PLACES, &[1, 4]);
+        let mut given: Vec<u32> = (0..4).map(|_| store.write(&BYTES).expect(GOOD)).collect();
         given.sort_unstable();
         assert_eq!(given, [0, 2, 3, 5]);
     }
 
     #[test]
     fn the_file_ends_behind_the_last_slot_in_use() {
-        let store = Store::new(Box::new(NoFile::default()), 64);
-        let write = || store.write(&[0; 64]).expect(GOOD);
+        let store = Store::new(Box::new(NoFile::default()), PLACES);
+        let write = || store.write(&BYTES).expect(GOOD);
         let all: Vec<u32> = (0..100).map(|_| write()).collect();
         store.name(all.iter().copied());
         store.hold().expect(GOOD);
         (10..90).for_each(|slot| store.release(slot));
         assert!(store.is_sparse() && store.could_end().is_none());
-        assert_eq!(store.write_before(100, &[0; 64]).expect(GOOD), None);
+        assert_eq!(store.write_before(100, &BYTES).expect(GOOD), None);
         store.name((0..10).chain(90..100));
         store.hold().expect(GOOD);
-        assert_eq!(store.file_bytes(), (6_400, 5_120));
+        // A group of 64, and one of which 36 have a second part.
+        let hundred = 12_288 + 4_096 + 36 * 128;
+        assert_eq!(store.file_bytes(), (hundred, 80 * 192));
         assert_eq!(store.could_end(), Some(20));
         for _ in 90..100 {
-            let slot = store.write_before(20, &[0; 64]).expect(GOOD);
+            let slot = store.write_before(20, &BYTES).expect(GOOD);
             assert!(slot.is_some_and(|slot| slot < 20));
         }
-        assert_eq!(store.write_before(20, &[0; 64]).expect(GOOD), None);
+        assert_eq!(store.write_before(20, &BYTES).expect(GOOD), None);
         store.end_moving().expect(GOOD);
         assert_eq!(store.could_end(), None, "there is nothing left to move");
         (90..100).for_each(|slot| store.release(slot));
         assert_eq!(
             store.file_bytes(),
-            (6_400, 4_480),
+            (hundred, 70 * 192),
             "a checkpoint names the last"
         );
         store.name(0..20);
         store.hold().expect(GOOD);
-        assert_eq!(store.file_bytes(), (1_280, 0));
-        assert_eq!(store.file.len().expect(GOOD), 1_280);
+        let twenty = 4_096 + 20 * 128;
+        assert_eq!(store.file_bytes(), (twenty, 0));
+        assert_eq!(store.file.len().expect(GOOD), twenty);
         assert_eq!([write(), write()], [20, 21]);
     }
 }

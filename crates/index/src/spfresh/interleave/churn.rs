@@ -193,10 +193,8 @@ impl Checkpoint {
 }
 
 fn load(bytes: &[u8], contents: &Contents) -> SpFresh {
-    let stride = SpFresh::layout(SPACE, PARAMS)
-        .expect("good parameters")
-        .bytes;
-    let file = Box::new(Mapped::with(stride, contents));
+    let layout = SpFresh::layout(SPACE, PARAMS).expect("good parameters");
+    let file = Box::new(Mapped::with(layout.places, contents));
     SpFresh::load(SPACE, PARAMS, bytes, file).expect("it was saved")
 }
 

@@ -2,6 +2,7 @@ use std::io;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::spfresh::BlockFile;
+use crate::spfresh::places::Places;
 use crate::sync::point;
 
 /// Writes of one execution, at most; each takes two versions.
@@ -17,8 +18,7 @@ pub(super) struct Mapped(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Of a slot, in bytes.
-    stride: usize,
+    places: Places,
     versions: Box<[OnceLock<Aligned>]>,
     now: Mutex<Now>,
 }
@@ -26,13 +26,13 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Now {
     versions: usize,
-    /// The version of each slot.
-    slots: Vec<usize>,
+    /// The version of each part of a slot: the first one and the second one in turn.
+    parts: Vec<usize>,
     /// What was in the file at its last sync.
     synced: Contents,
 }
 
-/// The bytes of each slot.
+/// The bytes of each part of a slot.
 pub(super) type Contents = Vec<Vec<u8>>;
 
 /// Bytes that begin at a cache line, somewhere in those that were allocated.
@@ -40,6 +40,7 @@ pub(super) type Contents = Vec<Vec<u8>>;
 struct Aligned {
     all: Vec<u8>,
     begin: usize,
+    len: usize,
 }
 
 impl Aligned {
@@ -47,36 +48,37 @@ impl Aligned {
         let mut all = vec![0; bytes.len() + ALIGN];
         let begin = all.as_ptr().align_offset(ALIGN);
         all[begin..][..bytes.len()].copy_from_slice(bytes);
-        Aligned { all, begin }
+        let len = bytes.len();
+        Aligned { all, begin, len }
     }
 
-    fn bytes(&self, len: usize) -> &[u8] {
-        &self.all[self.begin..][..len]
+    fn bytes(&self) -> &[u8] {
+        &self.all[self.begin..][..self.len]
     }
 }
 
 impl Mapped {
-    pub(super) fn new(stride: usize) -> Self {
+    pub(super) fn new(places: Places) -> Self {
         Mapped(Arc::new(Inner {
-            stride,
+            places,
             versions: (0..VERSIONS).map(|_| OnceLock::new()).collect(),
             now: Mutex::default(),
         }))
     }
 
     /// A file that holds this.
-    pub(super) fn with(stride: usize, contents: &Contents) -> Self {
-        let file = Mapped::new(stride);
-        for (slot, bytes) in contents.iter().enumerate() {
-            file.0.put(slot, bytes);
+    pub(super) fn with(places: Places, contents: &Contents) -> Self {
+        let file = Mapped::new(places);
+        for (part, bytes) in contents.iter().enumerate() {
+            file.0.put(part, bytes);
         }
         file
     }
 
     pub(super) fn contents(&self) -> Contents {
-        let slots = self.0.now.lock().expect("no panic").slots.clone();
+        let parts = self.0.now.lock().expect("no panic").parts.clone();
         let bytes = |version: usize| self.0.version(version).to_vec();
-        slots.into_iter().map(bytes).collect()
+        parts.into_iter().map(bytes).collect()
     }
 
     pub(super) fn synced(&self) -> Contents {
@@ -85,40 +87,48 @@ impl Mapped {
 }
 
 impl Inner {
-    fn put(&self, slot: usize, bytes: &[u8]) {
+    fn put(&self, part: usize, bytes: &[u8]) {
         let mut now = self.now.lock().expect("no panic");
         let version = now.versions;
         now.versions += 1;
         let new = self.versions[version].set(Aligned::of(bytes));
         new.expect("each version is made once");
-        match now.slots.get_mut(slot) {
+        match now.parts.get_mut(part) {
             Some(known) => *known = version,
             None => {
-                assert_eq!(slot, now.slots.len(), "a write behind the end");
-                now.slots.push(version);
+                assert_eq!(part, now.parts.len(), "a write behind the end");
+                now.parts.push(version);
             }
         }
     }
 
     fn version(&self, version: usize) -> &[u8] {
         let aligned = self.versions[version].get();
-        aligned.expect("it was made").bytes(self.stride)
+        aligned.expect("it was made").bytes()
     }
 
-    fn slot(&self, offset: u64, len: usize) -> usize {
-        assert_eq!(len, self.stride, "bytes of a slot");
-        assert!(offset.is_multiple_of(len as u64), "begin of a slot");
-        (offset / len as u64) as usize
+    /// The part of a slot that is at an offset, and has so many bytes.
+    fn part(&self, offset: u64, len: usize) -> usize {
+        let Places { first, second } = self.places;
+        let (slot, within) = (
+            offset as usize / (first + second),
+            offset as usize % (first + second),
+        );
+        if within == 0 && len == first {
+            return 2 * slot;
+        }
+        assert_eq!((within, len), (first, second), "a part of a slot");
+        2 * slot + 1
     }
 }
 
 impl BlockFile for Mapped {
     fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let slot = self.0.slot(offset, bytes.len());
+        let part = self.0.part(offset, bytes.len());
         point();
-        self.0.put(slot, &vec![TORN; bytes.len()]);
+        self.0.put(part, &vec![TORN; bytes.len()]);
         point();
-        self.0.put(slot, bytes);
+        self.0.put(part, bytes);
         Ok(())
     }
 
@@ -131,21 +141,22 @@ impl BlockFile for Mapped {
     }
 
     fn len(&self) -> io::Result<u64> {
-        let slots = self.0.now.lock().expect("no panic").slots.len();
-        Ok((slots * self.0.stride) as u64)
+        let parts = self.0.now.lock().expect("no panic").parts.len();
+        let Places { first, .. } = self.0.places;
+        Ok((parts / 2 * self.0.places.both() + parts % 2 * first) as u64)
     }
 
     fn bytes(&self, offset: u64, len: usize) -> Option<&[u8]> {
-        let slot = self.0.slot(offset, len);
+        let part = self.0.part(offset, len);
         point();
-        let version = *self.0.now.lock().expect("no panic").slots.get(slot)?;
+        let version = *self.0.now.lock().expect("no panic").parts.get(part)?;
         Some(self.0.version(version))
     }
 
     fn cut(&self, len: u64) -> io::Result<()> {
         point();
-        let slots = len as usize / self.0.stride;
-        self.0.now.lock().expect("no panic").slots.truncate(slots);
+        let parts = 2 * (len as usize / self.0.places.both());
+        self.0.now.lock().expect("no panic").parts.truncate(parts);
         Ok(())
     }
 

@@ -52,10 +52,8 @@ impl VectorSource for Rows {
 
 /// An empty index and its file.
 fn empty(params: SpFreshParams) -> (SpFresh, Mapped) {
-    let stride = SpFresh::layout(SPACE, params)
-        .expect("good parameters")
-        .bytes;
-    let file = Mapped::new(stride);
+    let layout = SpFresh::layout(SPACE, params).expect("good parameters");
+    let file = Mapped::new(layout.places);
     let index = SpFresh::new(SPACE, params, Box::new(file.clone()));
     (index.expect("good parameters"), file)
 }

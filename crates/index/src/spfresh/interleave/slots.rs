@@ -7,11 +7,15 @@ use shuttle::thread;
 
 use super::file::Mapped;
 use crate::interleave::explore;
-use crate::spfresh::BlockFile;
+use crate::spfresh::places::Places;
 use crate::spfresh::store::Store;
 use crate::sync::{ArcSwap, Mutex};
 
-const STRIDE: usize = 64;
+const PLACES: Places = Places {
+    first: 64,
+    second: 64,
+};
+const BYTES: usize = 128;
 const WRITES: u8 = 12;
 /// How often a checkpoint is looked at before it holds: what is to last until it does takes long.
 const LOOKS: usize = 4;
@@ -45,9 +49,9 @@ impl Drop for Block {
 
 impl World {
     fn new() -> Self {
-        let file = Mapped::new(STRIDE);
+        let file = Mapped::new(PLACES);
         World {
-            store: Arc::new(Store::new(Box::new(file.clone()), STRIDE)),
+            store: Arc::new(Store::new(Box::new(file.clone()), PLACES)),
             file,
             directory: ArcSwap::from_pointee([const { None }; 2]),
             writer: Mutex::new(()),
@@ -59,7 +63,7 @@ impl World {
     fn write(&self, place: usize) {
         for write in 0..WRITES {
             let byte = WRITES * place as u8 + write;
-            let slot = self.store.write(&[byte; STRIDE]).expect("no file fails");
+            let slot = self.store.write(&[byte; BYTES]).expect("no file fails");
             let used = self.used.lock().expect("no panic").insert(slot, byte);
             assert_eq!(used, None, "slot {slot} is in use");
             for named in &*self.named.lock().expect("no panic") {
@@ -115,8 +119,9 @@ impl World {
     }
 
     fn check(&self, slot: u32, byte: u8, why: &str) {
-        let bytes = self.file.bytes(self.store.offset(slot), STRIDE);
-        assert_eq!(bytes, Some(&[byte; STRIDE][..]), "slot {slot}: {why}");
+        let expected = &[byte; 64][..];
+        let parts = self.store.bytes(slot);
+        assert_eq!(parts, Some((expected, expected)), "slot {slot}: {why}");
     }
 }
 
@@ -132,7 +137,7 @@ fn no_slot_is_written_over_while_a_search_or_a_checkpoint_has_it() {
         });
         world.check_named();
         let (all, _) = world.store.file_bytes();
-        let slots = all / STRIDE as u64;
+        let slots = all / BYTES as u64;
         assert!(
             slots < 2 * u64::from(WRITES),
             "{slots} slots: none is reused"

@@ -1,12 +1,66 @@
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use longbow_index::{Metric, Result, Scalar, SpFresh, SpFreshParams, Space};
+use longbow_index::{
+    Metric, Query, Result, Scalar, SearchStats, SpFresh, SpFreshParams, Space, VectorSource,
+};
 
 use super::file::MemoryFile;
-use super::search;
 use crate::common::Data;
 
-/// Once a search has had a page read, the next ones ask for all pages of theirs beforehand, and find the same.
+/// Rows of which each that is compared is said to be read from the disk, while that is wanted.
+struct Rows<'a> {
+    data: &'a Data,
+    file: &'a MemoryFile,
+    missing: AtomicBool,
+    asked: AtomicU64,
+}
+
+impl VectorSource for Rows<'_> {
+    fn vector(&self, row: u64) -> Option<&[u8]> {
+        let missing = self.missing.load(Ordering::Relaxed);
+        self.file
+            .reads
+            .fetch_add(u64::from(missing), Ordering::Relaxed);
+        Some(self.data.vector(row))
+    }
+
+    fn will_need(&self, _row: u64) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// An index, what it reads, and a query.
+struct World<'a> {
+    index: SpFresh,
+    rows: Rows<'a>,
+    query: &'a Query,
+}
+
+impl World<'_> {
+    /// What is found, and how many slices of the file of blocks and how many rows were asked for beforehand.
+    fn search(
+        &self,
+        probes: usize,
+        visible: &(dyn Fn(u64) -> bool + Sync),
+    ) -> (Vec<longbow_index::Neighbor>, u64, u64) {
+        let asked = || {
+            let rows = self.rows.asked.load(Ordering::Relaxed);
+            (self.rows.file.asked.load(Ordering::Relaxed), rows)
+        };
+        let (before, mut stats) = (asked(), SearchStats::default());
+        let found = self.index.search(
+            self.query,
+            (10, probes),
+            (visible, None),
+            &self.rows,
+            &mut stats,
+        );
+        let after = asked();
+        (found, after.0 - before.0, after.1 - before.1)
+    }
+}
+
+/// Once a search has had a page read, the next ones ask for such pages of theirs beforehand, and find the same.
 #[test]
 fn searches_ask_for_pages_once_one_had_some_read() -> Result<()> {
     let space = Space {
@@ -19,29 +73,50 @@ fn searches_ask_for_pages_once_one_had_some_read() -> Result<()> {
     let index = SpFresh::new(space, SpFreshParams::default(), Box::new(file.clone()))?;
     index.prepare((0..100).map(|row| data.vector(row)));
     (0..3_000).try_for_each(|row| index.insert(row, data.vector(row)))?;
-    let (query, asked) = (&data.queries[0], || file.asked.load(Ordering::Relaxed));
-    let warm = search(&index, &data, query, (10, 8), &|_| true);
-    assert_eq!(asked(), 0, "all is in memory as far as is known");
-    search(&index, &data, query, (10, 8), &|_| {
+    let rows = Rows {
+        data: &data,
+        file: &file,
+        missing: AtomicBool::new(false),
+        asked: AtomicU64::new(0),
+    };
+    let query = &data.queries[0];
+    let world = World { index, rows, query };
+    let any = |_: u64| true;
+    let (warm, blocks, rows) = world.search(8, &any);
+    assert_eq!(
+        (blocks, rows),
+        (0, 0),
+        "all is in memory as far as is known"
+    );
+    let first_part_was_read = |_: u64| {
         file.reads.fetch_add(1, Ordering::Relaxed);
         true
-    });
-    assert_eq!(asked(), 0, "what that one found is for the next");
-    let cold = search(&index, &data, query, (10, 8), &|_| true);
-    // At least a block of each of eight postings, and the ten rows.
-    assert!(asked() >= 18, "{} asked for", asked());
+    };
+    let (_, blocks, rows) = world.search(8, &first_part_was_read);
+    assert_eq!((blocks, rows), (0, 0), "what it found is for the next");
+    let (cold, blocks, rows) = world.search(8, &any);
+    assert!(
+        blocks >= 8 && rows == 0,
+        "{blocks} first parts, {rows} rows"
+    );
     assert_eq!(cold, warm);
-    let before = asked();
-    search(&index, &data, query, (10, usize::MAX), &|_| true);
+
+    world.rows.missing.store(true, Ordering::Relaxed);
+    world.search(8, &any);
+    world.rows.missing.store(false, Ordering::Relaxed);
+    let first_parts = blocks;
+    let (cold, blocks, rows) = world.search(8, &any);
+    assert!(blocks >= first_parts + 10, "{blocks}: of ten codes, too");
+    assert!((10..=20).contains(&rows), "{rows} rows");
+    assert_eq!(cold, warm);
+    let (_, blocks, _) = world.search(usize::MAX, &any);
     // Nine postings, and then one for each that is read.
-    assert!(asked() > before + 20, "{} asked for exactly", asked());
-    let before = asked();
+    assert!(blocks > 20, "{blocks} asked for exactly");
+
     for _ in 0..300 {
-        search(&index, &data, query, (10, 8), &|_| true);
+        world.search(8, &any);
     }
-    let after = asked();
-    assert!(after > before);
-    search(&index, &data, query, (10, 8), &|_| true);
-    assert_eq!(asked(), after, "nothing is read any more");
+    let (_, blocks, rows) = world.search(8, &any);
+    assert_eq!((blocks, rows), (0, 0), "nothing is read any more");
     Ok(())
 }

@@ -144,7 +144,7 @@ fn wrong_parameters_are_refused() {
 fn a_row_that_cannot_be_written_is_not_in_the_index() -> Result<()> {
     let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 16), 3_000, 10, 5)?;
     let file = MemoryFile {
-        limit: 40_000,
+        limit: 100_000,
         ..MemoryFile::default()
     };
     let index = SpFresh::new(data.space, SpFreshParams::default(), Box::new(file))?;

@@ -239,60 +239,45 @@ proptest! {
     }
 }
 
-const GOLDEN: [&[u8]; 2] = [
-    include_bytes!("../../fixtures/spfresh-v1.bin"),
-    include_bytes!("../../fixtures/spfresh-v2.bin"),
-];
-const GOLDEN_BLOCKS: [&[u8]; 2] = [
-    include_bytes!("../../fixtures/spfresh-v1.blocks"),
-    include_bytes!("../../fixtures/spfresh-v2.blocks"),
-];
+const GOLDEN: &[u8] = include_bytes!("../../fixtures/spfresh-v3.bin");
+const GOLDEN_BLOCKS: &[u8] = include_bytes!("../../fixtures/spfresh-v3.blocks");
 
-/// Reads the golden files of a version, which have so many shards, and returns what is saved then.
-fn golden(version: usize, shards: usize) -> Result<Vec<u8>> {
+#[test]
+fn version_3_is_read_and_written_byte_by_byte() -> Result<()> {
     let data = golden_data()?;
-    let (bytes, blocks) = (GOLDEN[version - 1], GOLDEN_BLOCKS[version - 1]);
     let file = MemoryFile::default();
-    *file.bytes.lock().expect("no writer panics") = blocks.to_vec();
+    *file.bytes.lock().expect("no writer panics") = GOLDEN_BLOCKS.to_vec();
     let params = SpFreshParams {
         split: 32,
         merge: 4,
         ..SpFreshParams::default()
     };
-    let index = SpFresh::load(data.space, params, bytes, Box::new(file.clone()))?;
+    let index = SpFresh::load(data.space, params, GOLDEN, Box::new(file.clone()))?;
     assert_eq!((index.len(), index.postings() > 4), (160, true));
+    let shards = 3;
     assert_eq!(index.params(), SpFreshParams { shards, ..params });
     assert!(index.is_prepared());
     let found = recall(&index, &data, (10, usize::MAX), &|row| row < 160);
     assert!(found > 0.99, "{found}");
     let mut again = Vec::new();
     index.save(&mut again)?;
-    assert!(*file.bytes.lock().expect("no writer panics") == blocks);
-    SpFresh::verify(data.space, params, bytes, &file)?;
-    Ok(again)
+    assert!(again == GOLDEN, "written as it was read");
+    assert!(*file.bytes.lock().expect("no writer panics") == GOLDEN_BLOCKS);
+    SpFresh::verify(data.space, params, GOLDEN, &file)
 }
 
 #[test]
-fn version_1_is_read_as_one_shard() -> Result<()> {
-    let again = golden(1, 1)?;
-    // As it was, with another version, and the number of shards behind the centre.
-    let (old, at) = (GOLDEN[0], 36 + 4 * 4);
-    let expected = [
-        &old[..8],
-        &[2, 0, 0, 0],
-        &old[12..at],
-        &[1, 0, 0, 0],
-        &old[at..],
-    ]
-    .concat();
-    assert!(again == sealed(expected));
-    Ok(())
-}
-
-#[test]
-fn version_2_is_read_and_written_byte_by_byte() -> Result<()> {
-    assert!(golden(2, 3)? == GOLDEN[1], "written as it was read");
-    Ok(())
+fn what_older_versions_wrote_is_refused() {
+    for version in [1, 2] {
+        let mut old = GOLDEN.to_vec();
+        old[8] = version;
+        let refused = load(&sealed(old), &MemoryFile::default()).unwrap_err();
+        let got = u32::from(version);
+        assert!(
+            matches!(refused, Error::Version { known: 3, got: it } if it == got),
+            "{refused}"
+        );
+    }
 }
 
 #[test]
@@ -323,10 +308,10 @@ fn a_checkpoint_keeps_its_number_of_shards() -> Result<()> {
         );
     }
     let mut newer = bytes.clone();
-    newer[8] = 3;
+    newer[8] = 4;
     let refused = load(&sealed(newer), 1).unwrap_err();
     assert!(
-        matches!(refused, Error::Version { known: 2, got: 3 }),
+        matches!(refused, Error::Version { known: 3, got: 4 }),
         "{refused}"
     );
     Ok(())
