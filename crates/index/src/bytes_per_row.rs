@@ -100,15 +100,15 @@ impl SpFresh {
         // A posting is half full after it was split, and full before: three quarters on average.
         let vectors = params.split * 3 / 4;
         let blocks = vectors.div_ceil(SLOTS);
-        // The centroid as floats, as its eight-bit code, and in the blocks by which all are compared.
-        let centroid = 4 * dim + dim + block / SLOTS;
+        // The centroid as its eight-bit code, and in the blocks by which all are compared.
+        let centroid = dim + block / SLOTS;
         // Of vectors that are clustered, about one in three is on a boundary.
         let copies = if params.replicas > 1 { 4 } else { 3 };
         RowBytes {
             vector: centroid.div_ceil(vectors),
             edges: 0,
             other: (POSTING + blocks * BLOCK).div_ceil(vectors),
-            saved: (4 * dim + 4 + 4 * blocks).div_ceil(vectors),
+            saved: (dim + 8 + 4 * blocks).div_ceil(vectors),
             blocks: (blocks * block * copies / 3).div_ceil(vectors),
         }
     }

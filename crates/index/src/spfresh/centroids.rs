@@ -121,7 +121,7 @@ impl Centroids {
                 near.push(Found {
                     distance,
                     row: address(shard, member.row),
-                    scale: member.scale,
+                    error: 0.0,
                 });
             }
         }

@@ -18,7 +18,7 @@ use crate::origin::Origin;
 use crate::space::Space;
 
 /// The centroid of a posting, and the slots of its blocks.
-type Posted = (Vec<f32>, Vec<u32>);
+type Posted = (Arc<Centroid>, Vec<u32>);
 
 /// What bytes of a checkpoint say, before any block was read.
 struct Saved {
@@ -118,7 +118,7 @@ impl SpFresh {
         for (id, (centroid, slots)) in (0..).zip(postings) {
             // An index without rows may have no origin yet.
             let encoder = self.encoder();
-            let centroid = Arc::new(Centroid::new(encoder, centroid));
+            let centroid = Arc::clone(centroid);
             let blocks = self.read_blocks(slots).unwrap_or_else(|first| {
                 lost.get_or_insert(Lost { postings: 0, first }).postings += 1;
                 Vec::new()
@@ -230,7 +230,9 @@ impl Saved {
         for _ in 0..count {
             let mut postings = Vec::new();
             for _ in 0..reader.u32()? {
-                let centroid = reader.floats("centroid", dim)?;
+                let code = reader.bytes(dim)?;
+                let scale = reader.floats("scale of a centroid", 1)?[0];
+                let centroid = Arc::new(Centroid::of(code, scale));
                 let blocks = reader.u32()? as usize;
                 let (slots, _) = reader.bytes(blocks.saturating_mul(4))?.as_chunks();
                 let slots = slots.iter().map(|slot| u32::from_le_bytes(*slot));

@@ -36,7 +36,7 @@ mod tests {
         let found = |row, distance| Found {
             distance,
             row,
-            scale: 0.0,
+            error: 0.0,
         };
         let streams = [
             vec![found(4, 1.0), found(1, 2.0), found(0, f32::INFINITY)],

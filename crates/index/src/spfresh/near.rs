@@ -3,10 +3,21 @@ use std::cmp::Ordering;
 /// A vector that a search came by.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
-    /// Squared, to its eight-bit code.
+    /// Squared, by its code.
     pub(super) distance: f32,
     pub(super) row: u64,
-    pub(super) scale: f32,
+    /// How far from that the distance to the vector itself may be.
+    pub(super) error: f32,
+}
+
+impl Found {
+    pub(super) fn lower(&self) -> f32 {
+        self.distance - self.error
+    }
+
+    pub(super) fn upper(&self) -> f32 {
+        self.distance + self.error
+    }
 }
 
 /// By distance, then by row.
@@ -108,7 +119,7 @@ mod tests {
             near.push(Found {
                 distance,
                 row,
-                scale: 0.0,
+                error: 0.0,
             });
         }
         let rows: Vec<u64> = near.sorted().iter().map(|found| found.row).collect();

@@ -7,39 +7,42 @@ use super::reach::Reach;
 use crate::encode::{Encoded, Encoder};
 use crate::vector8::Vector8;
 
-/// The centre of a posting, among rotated vectors.
+/// The centre of a posting, among rotated vectors: what an eight-bit code stands for. The ways of the posting begin there, and
+/// vectors are compared with it.
 #[derive(Debug)]
 pub(super) struct Centroid {
-    /// As it is saved.
-    bytes: Vec<u8>,
-    /// What the ways of a posting begin at, and vectors are compared with.
-    code: Vec<u8>,
+    code: Box<[u8]>,
     scale: f32,
     norm: f32,
     sum: i32,
 }
 
 impl Centroid {
+    /// The one nearest to where it should be.
     pub(super) fn new(encoder: &Encoder, floats: &[f32]) -> Self {
         let mut encoded = Encoded::default();
         encoder.rotated(floats, &mut encoded);
-        let vector = encoded.vector();
+        Centroid::of(encoded.code(), encoded.vector().scale)
+    }
+
+    /// The one of a code.
+    pub(super) fn of(code: &[u8], scale: f32) -> Self {
+        let Vector8 { norm, sum, .. } = Vector8::new(code, scale);
         Centroid {
-            bytes: floats.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            code: encoded.code().to_vec(),
-            scale: vector.scale,
-            norm: vector.norm,
-            sum: vector.sum,
+            code: code.into(),
+            scale,
+            norm,
+            sum,
         }
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
+    pub(super) fn code(&self) -> (&[u8], f32) {
+        (&self.code, self.scale)
     }
 
     pub(super) fn floats(&self) -> impl Iterator<Item = f32> {
-        let (elements, _) = self.bytes.as_chunks();
-        elements.iter().map(|x| f32::from_le_bytes(*x))
+        let elements = self.code.iter();
+        elements.map(|x| f32::from(*x as i8) * self.scale)
     }
 
     /// As the centroid of a posting.
@@ -59,7 +62,7 @@ impl Centroid {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + 16 + self.bytes.capacity() + self.code.capacity()
+        size_of::<Self>() + 16 + self.code.len()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::error::Result;
 /// A posting gets another centroid if its mean is so far from the one that it has: squared, and as part of the mean squared
 /// distance of its vectors from their mean. By chance the mean of a hundred vectors is off by a hundredth.
 const STRAYED: f32 = 0.1;
-/// Part of the squared lengths that rounding may make of it.
+/// Part of the squared lengths that rounding may make of it: for an eight-bit code, that of the centroid, about half of this.
 const ROUNDING: f32 = 1e-4;
 
 impl SpFresh {

@@ -10,8 +10,9 @@
 //!      …         for each shard:
 //!                  4      number of postings
 //!                         for each posting:
-//!                  4 d      centroid, f32, rotated; d is the dimension, for the dot product one more, rounded
-//!                           up to 16
+//!                  d        eight-bit code of the centroid, rotated; d is the dimension, for the dot product one more,
+//!                           rounded up to 16
+//!                  4        scale of the code, f32
 //!                  4        number of blocks
 //!                  4        each block's slot in the file: see `places` and `block`
 //!     end-4  4   CRC-32C (Castagnoli) of all bytes before
@@ -47,7 +48,9 @@ impl SpFresh {
         for directory in &directories {
             sink.put(&(directory.len() as u32).to_le_bytes())?;
             for posting in directory.iter() {
-                sink.put(posting.centroid.bytes())?;
+                let (code, scale) = posting.centroid.code();
+                sink.put(code)?;
+                sink.put(&scale.to_le_bytes())?;
                 sink.put(&(posting.blocks.len() as u32).to_le_bytes())?;
                 for block in &posting.blocks {
                     sink.put(&block.slot().to_le_bytes())?;

@@ -17,11 +17,8 @@ use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};
 use crate::vector_index::IsOver;
 
-/// Errors of a squared distance to an eight-bit code, in units of its scale times the distance, that are reckoned with:
-/// as in the graph.
-const ERRORS: f32 = 2.0;
 /// Vectors that are kept beyond those that are asked for, until the exact distances are known.
-const SPARE: usize = 12;
+const SPARE: usize = 64;
 
 /// Room for one search.
 #[derive(Default)]
@@ -105,7 +102,7 @@ impl SpFresh {
         let (mut probes, mut sure) = (probes.max(1), probes == usize::MAX);
         let mut missed = Missed::default();
         // A row may be in several postings, and some will turn out farther than their codes say.
-        let most = wanted.k.saturating_add(wanted.k / 2).saturating_add(SPARE);
+        let most = wanted.k.saturating_mul(2).saturating_add(SPARE);
         loop {
             if sure && probes >= all {
                 let part = self.exact(wanted, asked, &directories, stats);
@@ -155,8 +152,7 @@ impl SpFresh {
         near.sorted().iter().filter_map(posting).collect()
     }
 
-    /// The nearest `k` of what was found, which is sorted, by exact distance. A row is compared as long as the error of
-    /// its eight-bit code leaves it a chance.
+    /// The nearest `k` of what was found by exact distance. A row is compared if the error of its code leaves it a chance.
     fn rerank(
         &self,
         wanted: Wanted<'_>,
@@ -176,8 +172,8 @@ impl SpFresh {
             self.ask_for_rows(wanted, found);
         }
         for found in found {
-            if top.len() == k && found.distance - self.error(found) > encoded.squared(top.bound()) {
-                break;
+            if top.len() == k && found.lower() > encoded.squared(top.bound()) {
+                continue;
             }
             if let Some(vector) = originals.vector(found.row) {
                 stats.distance_computations += 1;
@@ -192,22 +188,15 @@ impl SpFresh {
         top.into_sorted()
     }
 
-    /// How much nearer a vector may be than its eight-bit code.
-    fn error(&self, found: &Found) -> f32 {
-        let across = found.scale * found.scale * self.layout.dim as f32 / 12.0;
-        across + ERRORS * found.scale * found.distance.sqrt()
-    }
-
     /// Has the rows be read, side by side, that are going to be compared.
     fn ask_for_rows(&self, wanted: Wanted<'_>, found: &[Found]) {
-        let uppers = found.iter().map(|found| found.distance + self.error(found));
-        let mut uppers: Vec<f32> = uppers.collect();
+        let mut uppers: Vec<f32> = found.iter().map(Found::upper).collect();
         let bound = match wanted.k.checked_sub(1).filter(|last| *last < uppers.len()) {
             Some(last) => *uppers.select_nth_unstable_by(last, f32::total_cmp).1,
             None => f32::INFINITY,
         };
         for found in found {
-            if found.distance - self.error(found) <= bound {
+            if found.lower() <= bound {
                 wanted.originals.will_need(found.row);
             }
         }

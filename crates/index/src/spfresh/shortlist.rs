@@ -1,3 +1,5 @@
+use super::near::Found;
+
 /// Vectors that are kept before it is seen which of them still have a chance.
 const FIRST: usize = 1_024;
 /// Upper bounds that are kept beyond twice as many as count.
@@ -9,6 +11,18 @@ pub(super) struct Likely<P> {
     pub(super) place: P,
     pub(super) row: u64,
     low: f32,
+    upper: f32,
+}
+
+impl<P> Likely<P> {
+    /// By its estimate alone.
+    pub(super) fn found(&self) -> Found {
+        Found {
+            distance: (self.low + self.upper) / 2.0,
+            row: self.row,
+            error: (self.upper - self.low) / 2.0,
+        }
+    }
 }
 
 /// The vectors that can be among the nearest, by the bounds which their one-bit codes put to their distances: those whose
@@ -52,7 +66,12 @@ impl<P> Shortlist<P> {
         if low > self.bound {
             return;
         }
-        self.likely.push(Likely { place, row, low });
+        self.likely.push(Likely {
+            place,
+            row,
+            low,
+            upper,
+        });
         if upper < self.bound {
             self.uppers.push((row, upper));
             if self.uppers.len() >= self.k.saturating_mul(2).saturating_add(SPARE) {
