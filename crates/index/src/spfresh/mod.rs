@@ -2,8 +2,9 @@
 //!
 //! What is in memory is a centroid for some hundred vectors, with codes by which all centroids are compared with a query
 //! ([`centroids`]), and where the blocks of each posting lie. The blocks hold the codes of the vectors: of one bit an element for the way from the
-//! centroid, by which 32 are estimated at once, and of eight bits for those that come close ([`block`]). They are read
-//! where the file is mapped. The vectors themselves are the caller's, and read for the last candidates only.
+//! centroid, by which 32 are estimated at once ([`block`]), and of eight bits, which are read of those that can be among the
+//! nearest by the bounds of all estimates ([`shortlist`]). They are read where the file is mapped, in which the two lie
+//! apart ([`places`]). The vectors themselves are the caller's, and read for the last candidates only.
 //!
 //! After SPANN (Chen et al., arXiv 2111.08566) and SPFresh (Xu et al., arXiv 2410.14452), whose protocol LIRE keeps the
 //! index fresh without a rebuild:
