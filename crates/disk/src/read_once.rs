@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use crate::advice::{are_in_memory, let_go, page_bytes, will_need};
 
-/// So much is asked for at once, and let go at once.
-const PIECE: usize = 4 << 20;
+/// So much is asked for at once, and let go at once: enough for the disk to read it at full speed, and so little that whoever
+/// reads a page meanwhile waits for no more than about a millisecond.
+const PIECE: usize = 512 << 10;
 
 /// Bytes of a mapped file that are read from begin to end, once: what was not in memory is asked for piece by piece ahead of the reader, and let
 /// go behind it. What was there before, because others read it too, stays.

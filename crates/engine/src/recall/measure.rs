@@ -84,7 +84,7 @@ impl Measured {
     }
 }
 
-/// The exact nearest rows of a view for each query. Every few megabytes `pause` is told when the last ones began, and how much this
+/// The exact nearest rows of a view for each query. Every half a megabyte `pause` is told when the last ones began, and how much this
 /// thread had had read from the disk before; where it says so, the scan ends with what it has.
 pub(crate) fn truth(
     queries: &[Query],
