@@ -9,7 +9,9 @@
 
 /// Slots whose first parts lie together. All first parts and all second parts of so many begin at a page, since each part
 /// has whole cache lines.
-const TOGETHER: u64 = if cfg!(shuttle) { 1 } else { 64 };
+fn together() -> u64 {
+    if cfg!(shuttle) { 1 } else { 64 }
+}
 
 /// The lengths of the two parts of a slot, in bytes; both are multiples of 64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,13 +29,14 @@ impl Places {
     /// Where the first part of a slot begins.
     pub(super) fn first_of(&self, slot: u32) -> u64 {
         let slot = u64::from(slot);
-        self.group(slot) + slot % TOGETHER * self.first as u64
+        self.group(slot) + slot % together() * self.first as u64
     }
 
     /// Where the second part of a slot begins.
     pub(super) fn second_of(&self, slot: u32) -> u64 {
         let slot = u64::from(slot);
-        self.group(slot) + TOGETHER * self.first as u64 + slot % TOGETHER * self.second as u64
+        let firsts = together() * self.first as u64;
+        self.group(slot) + firsts + slot % together() * self.second as u64
     }
 
     /// Where a file ends that has so many slots.
@@ -46,12 +49,12 @@ impl Places {
 
     /// The bytes of all first parts that lie together with that of a slot, if it is the first of them.
     pub(super) fn firsts(&self, slot: u32) -> Option<usize> {
-        let begins = TOGETHER > 1 && u64::from(slot).is_multiple_of(TOGETHER);
-        begins.then_some(TOGETHER as usize * self.first)
+        let begins = together() > 1 && u64::from(slot).is_multiple_of(together());
+        begins.then_some(together() as usize * self.first)
     }
 
     fn group(&self, slot: u64) -> u64 {
-        slot / TOGETHER * TOGETHER * self.both() as u64
+        slot / together() * together() * self.both() as u64
     }
 }
 

@@ -23,7 +23,6 @@ const LOOKS: usize = 4;
 /// A store, and a directory of two blocks of which each writer makes another.
 struct World {
     store: Arc<Store>,
-    file: Mapped,
     directory: ArcSwap<[Option<Arc<Block>>; 2]>,
     writer: Mutex<()>,
     /// What is in the slots that are in use.
@@ -49,10 +48,9 @@ impl Drop for Block {
 
 impl World {
     fn new() -> Self {
-        let file = Mapped::new(PLACES);
+        let file = Box::new(Mapped::new(PLACES));
         World {
-            store: Arc::new(Store::new(Box::new(file.clone()), PLACES)),
-            file,
+            store: Arc::new(Store::new(file, PLACES)),
             directory: ArcSwap::from_pointee([const { None }; 2]),
             writer: Mutex::new(()),
             used: Arc::default(),
