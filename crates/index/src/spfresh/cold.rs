@@ -21,8 +21,8 @@ impl BitOrAssign for Missed {
 /// Searches that ask for their pages beforehand after one that had some read.
 const SEARCHES: u32 = 256;
 
-/// Whether pages of the index or of the rows are not in memory, as searches found lately. Then a search asks for all pages
-/// that it is going to read before it reads the first, so that the disk reads them side by side; where all are in memory,
+/// Whether pages of one kind are not in memory, as searches found lately. Then a search asks for all of that kind
+/// that it is going to read before it reads the first of them, so that the disk reads them side by side; where all are in memory,
 /// that would cost as much as the search itself.
 #[derive(Debug, Default)]
 pub(super) struct Cold(AtomicU32);

@@ -88,6 +88,12 @@ impl SpFresh {
         let parts = side_by_side(threads, || self.part_of_exact(&exact));
         let part = Part::merge(parts, wanted.k);
         *stats += part.stats;
+        if self.cold_first.is() || self.cold.is() {
+            // What else is read of them.
+            for found in &part.found {
+                wanted.originals.will_need(found.row);
+            }
+        }
         part
     }
 
@@ -151,7 +157,7 @@ impl SpFresh {
         for block in &posting.blocks {
             let read = block.read(&self.layout);
             for slot in 0..block.len() {
-                if !read.own(slot) || !(exact.wanted.visible)(read.row(slot)) {
+                if !(exact.wanted.visible)(read.row(slot)) || !read.own(slot) {
                     continue;
                 }
                 let member = read.member(slot);

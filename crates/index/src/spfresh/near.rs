@@ -75,7 +75,7 @@ impl Near {
     pub(super) fn push(&mut self, found: Found) {
         if found.distance <= self.bound {
             self.found.push(found);
-            if self.found.len() >= 2 * self.most {
+            if self.found.len() >= self.most.saturating_mul(2) {
                 self.sorted();
             }
         }
@@ -84,7 +84,7 @@ impl Near {
     /// The nearest in order, ties by row.
     pub(super) fn sorted(&mut self) -> &[Found] {
         self.found.sort_unstable();
-        // The same row has the same code wherever it is, and so the same distance.
+        // The same row has the same eight-bit code wherever it is, and so the same distance; of estimates each row comes once.
         self.found.dedup_by_key(|found| found.row);
         if self.found.len() >= self.most {
             self.found.truncate(self.most);

@@ -18,8 +18,11 @@ use super::shortlist::{Likely, Shortlist};
 use super::side_by_side::side_by_side;
 use crate::stats::SearchStats;
 
-/// Standard errors between an estimate and the bounds that it puts to a distance.
+/// What lies between an estimate and the bounds that it puts to a distance, by the distance of the query from the centroid.
 const SLACK: f32 = 1.0;
+/// The same by the standard error that rounding the query's table makes. That grows with the query's length, so it is what counts
+/// where clusters are tight and far from the origin.
+const ROUNDED: f32 = 1.7;
 /// Rows beyond those that are wanted, and an eighth of these, whose upper bounds count. Then at most one in a thousand of
 /// those is left out that comparing all codes would find, among vectors of 128 dimensions and of 384.
 const MORE: usize = 3;
@@ -207,7 +210,9 @@ impl SpFresh {
         let page = |one: &_| self.vector(one).as_ptr().addr() / PAGE;
         let pages = likely.chunk_by(|a, b| page(a) == page(b)).count();
         let row = REQUEST + self.space.row_bytes();
-        likely.len() <= most && likely.len() * row <= pages * (REQUEST + PAGE) + k * row
+        likely.len() <= most
+            && likely.len() * row
+                <= (pages * (REQUEST + PAGE)).saturating_add(k.saturating_mul(row))
     }
 
     /// How far the squared distance to a vector may be from that to its eight-bit code.
@@ -238,7 +243,8 @@ impl SpFresh {
         } = asked;
         // SAFETY: the code of a centroid has the dimension of the encoder.
         let distance = unsafe { encoder.distance(query, posting.centroid.vector()) };
-        let slack = SLACK * distance.sqrt();
+        let rounding = lut.scale() * (lut.groups() as f32 / 12.0).sqrt();
+        let slack = SLACK * distance.sqrt() + ROUNDED * rounding;
         let base = Base { distance, slack };
         let mut lower = [0f32; SLOTS];
         for (at, block) in posting.blocks.iter().enumerate() {

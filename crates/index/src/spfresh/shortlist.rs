@@ -15,12 +15,13 @@ pub(super) struct Likely<P> {
 }
 
 impl<P> Likely<P> {
-    /// By its estimate alone.
+    /// By its estimate alone. Whatever it is compared with next is an exact distance, which leaves no room as bounds do: so
+    /// twice as much counts as its error.
     pub(super) fn found(&self) -> Found {
         Found {
             distance: (self.low + self.upper) / 2.0,
             row: self.row,
-            error: (self.upper - self.low) / 2.0,
+            error: self.upper - self.low,
         }
     }
 }

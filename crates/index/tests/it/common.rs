@@ -86,13 +86,24 @@ impl Data {
 
     /// `rows` vectors and 50 queries around `centres` random centres.
     pub fn clustered(space: Space, rows: usize, centres: usize, seed: u64) -> Result<Data> {
+        Data::spread(space, (rows, centres), 0.5, seed)
+    }
+
+    /// Rows and queries around so many centres, at a distance of which the elements have this standard deviation; those of
+    /// the centres have one of 1.
+    pub fn spread(
+        space: Space,
+        (rows, centres): (usize, usize),
+        spread: f32,
+        seed: u64,
+    ) -> Result<Data> {
         let mut dice = Dice(seed);
         let centres: Vec<Vec<f32>> = (0..centres)
             .map(|_| (0..space.dim).map(|_| dice.normal()).collect())
             .collect();
         let mut point = || -> Vec<f32> {
             let centre = &centres[dice.below(centres.len() as u64) as usize];
-            centre.iter().map(|x| x + 0.5 * dice.normal()).collect()
+            centre.iter().map(|x| x + spread * dice.normal()).collect()
         };
         let bytes = (0..rows)
             .flat_map(|_| encode(space.scalar, &point()))

@@ -120,3 +120,47 @@ fn searches_ask_for_pages_once_one_had_some_read() -> Result<()> {
     assert_eq!((blocks, rows), (0, 0), "nothing is read any more");
     Ok(())
 }
+
+/// Where codes of eight bits are not in memory, and few vectors of many elements are likely, their rows are read by the estimates
+/// alone. That finds as much, in loose clusters and in tight ones.
+#[test]
+fn rows_that_are_read_by_their_estimates_are_the_nearest() -> Result<()> {
+    let space = Space {
+        scalar: Scalar::F32,
+        metric: Metric::Euclidean,
+        dim: 768,
+    };
+    let mut by_rows = 0;
+    for (centres, spread, k) in [(600, 0.5, 40), (600, 0.5, 2), (12, 0.5, 10), (12, 0.02, 10)] {
+        let data = Data::spread(space, (4_000, centres), spread, 8)?;
+        let file = MemoryFile::default();
+        let index = SpFresh::new(space, SpFreshParams::default(), Box::new(file.clone()))?;
+        index.prepare((0..100).map(|row| data.vector(row)));
+        (0..4_000).try_for_each(|row| index.insert(row, data.vector(row)))?;
+        let rows = Rows {
+            data: &data,
+            file: &file,
+            missing: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
+        };
+        let search = |query| {
+            let mut stats = SearchStats::default();
+            let before = file.asked.load(Ordering::Relaxed);
+            let found = index.search(query, (k, 1_000), (&|_| true, None), &rows, &mut stats);
+            let exact = data.exact(query, k, &|_| true);
+            let hits = found.iter().filter(|one| exact.contains(one)).count();
+            (hits, file.asked.load(Ordering::Relaxed) > before)
+        };
+        let warm: usize = data.queries.iter().map(|query| search(query).0).sum();
+        rows.missing.store(true, Ordering::Relaxed);
+        search(&data.queries[0]);
+        let cold: Vec<(usize, bool)> = data.queries.iter().map(search).collect();
+        by_rows += cold.iter().filter(|(_, codes)| !codes).count();
+        let cold: usize = cold.iter().map(|(hits, _)| hits).sum();
+        let least = 99 * 50 * k / 100;
+        assert!(warm >= least, "{warm} of {least}, spread {spread}");
+        assert!(cold >= least, "{cold} of {least}, cold, spread {spread}");
+    }
+    assert!(by_rows > 20, "{by_rows} of 200 searches read no codes");
+    Ok(())
+}
