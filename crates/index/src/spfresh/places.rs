@@ -7,8 +7,8 @@
 //! A search reads the first parts of all blocks that it comes by, and the second parts of a few vectors. So those
 //! that are always read share their pages with each other: where the file is larger than memory, the system keeps these.
 
-/// Slots whose first parts lie together. All first parts and all second parts of so many begin at a page, since each part
-/// has whole cache lines.
+/// Slots whose first parts lie together. All first parts and all second parts of so many begin at a page of 4 KiB, since each
+/// part has whole cache lines.
 fn together() -> u64 {
     if cfg!(shuttle) { 1 } else { 64 }
 }

@@ -23,8 +23,7 @@ const SLACK: f32 = 1.0;
 /// The same by the standard error that rounding the query's table makes. That grows with the query's length, so it is what counts
 /// where clusters are tight and far from the origin.
 const ROUNDED: f32 = 1.7;
-/// Rows beyond those that are wanted, and an eighth of these, whose upper bounds count. Then at most one in a thousand of
-/// those is left out that comparing all codes would find, among vectors of 128 dimensions and of 384.
+/// Rows beyond those that are wanted, and an eighth of these, whose upper bounds count: the least ones are too low by chance.
 const MORE: usize = 3;
 /// Codes that are prefetched before they are compared.
 const AHEAD: usize = 4;

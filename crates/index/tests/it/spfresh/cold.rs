@@ -4,6 +4,7 @@ use longbow_index::{
     Metric, Query, Result, Scalar, SearchStats, SpFresh, SpFreshParams, Space, VectorSource,
 };
 
+use super::build_in;
 use super::file::MemoryFile;
 use crate::common::Data;
 
@@ -13,6 +14,17 @@ struct Rows<'a> {
     file: &'a MemoryFile,
     missing: AtomicBool,
     asked: AtomicU64,
+}
+
+impl<'a> Rows<'a> {
+    fn new(data: &'a Data, file: &'a MemoryFile) -> Self {
+        Rows {
+            data,
+            file,
+            missing: AtomicBool::new(false),
+            asked: AtomicU64::new(0),
+        }
+    }
 }
 
 impl VectorSource for Rows<'_> {
@@ -70,15 +82,8 @@ fn searches_ask_for_pages_once_one_had_some_read() -> Result<()> {
     };
     let data = Data::clustered(space, 3_000, 30, 5)?;
     let file = MemoryFile::default();
-    let index = SpFresh::new(space, SpFreshParams::default(), Box::new(file.clone()))?;
-    index.prepare((0..100).map(|row| data.vector(row)));
-    (0..3_000).try_for_each(|row| index.insert(row, data.vector(row)))?;
-    let rows = Rows {
-        data: &data,
-        file: &file,
-        missing: AtomicBool::new(false),
-        asked: AtomicU64::new(0),
-    };
+    let index = build_in(&file, &data, SpFreshParams::default(), 0..3_000)?;
+    let rows = Rows::new(&data, &file);
     let query = &data.queries[0];
     let world = World { index, rows, query };
     let any = |_: u64| true;
@@ -134,15 +139,8 @@ fn rows_that_are_read_by_their_estimates_are_the_nearest() -> Result<()> {
     for (centres, spread, k) in [(600, 0.5, 40), (600, 0.5, 2), (12, 0.5, 10), (12, 0.02, 10)] {
         let data = Data::spread(space, (4_000, centres), spread, 8)?;
         let file = MemoryFile::default();
-        let index = SpFresh::new(space, SpFreshParams::default(), Box::new(file.clone()))?;
-        index.prepare((0..100).map(|row| data.vector(row)));
-        (0..4_000).try_for_each(|row| index.insert(row, data.vector(row)))?;
-        let rows = Rows {
-            data: &data,
-            file: &file,
-            missing: AtomicBool::new(false),
-            asked: AtomicU64::new(0),
-        };
+        let index = build_in(&file, &data, SpFreshParams::default(), 0..4_000)?;
+        let rows = Rows::new(&data, &file);
         let search = |query| {
             let mut stats = SearchStats::default();
             let before = file.asked.load(Ordering::Relaxed);
