@@ -10,10 +10,11 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// One entry, checked and with its checksum. What is missing in its header is known when it is written.
+/// One checked entry. What is missing in its header is known when it is written.
 pub(crate) struct Pending {
     pub(crate) len: u32,
-    pub(crate) payload_crc: u32,
+    /// Of the payload. `None`: computed when it is written.
+    payload_crc: Option<u32>,
     pub(crate) shard: u32,
     pub(crate) term: u64,
     pub(crate) shard_index: u64,
@@ -25,7 +26,7 @@ impl Pending {
     fn new(entry: Entry) -> Result<Pending> {
         Ok(Pending {
             len: checked_len(&entry.payload)?,
-            payload_crc: payload_crc(&entry.payload),
+            payload_crc: None,
             shard: entry.shard,
             term: entry.term,
             shard_index: entry.shard_index,
@@ -44,7 +45,7 @@ impl Pending {
     ) -> Header {
         Header {
             len: self.len,
-            payload_crc: self.payload_crc,
+            payload_crc: self.crc(),
             shard: self.shard,
             index,
             durable,
@@ -55,6 +56,11 @@ impl Pending {
             mark: false,
             previous,
         }
+    }
+
+    fn crc(&self) -> u32 {
+        self.payload_crc
+            .unwrap_or_else(|| payload_crc(&self.payload))
     }
 
     /// What it takes in the file, in bytes.
@@ -86,7 +92,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Checks the entries and computes their checksums.
+    /// Checks the entries.
     pub(crate) fn new(
         entries: impl IntoIterator<Item = Entry>,
         done: Done,
@@ -136,6 +142,13 @@ impl Group {
         }
         group.bytes = group.entries.iter().map(Pending::bytes).sum();
         Ok(group)
+    }
+
+    /// Computes the checksums of the payloads, so that whoever writes does not have to.
+    pub(crate) fn sum(&mut self) {
+        for entry in &mut self.entries {
+            entry.payload_crc = Some(entry.crc());
+        }
     }
 
     /// The index of its last entry.

@@ -20,7 +20,7 @@ pub(crate) const THREADS: usize = 2;
 
 /// While a sync is under way that acknowledgements wait for, so many bytes are worth a write of their own. Fewer wait for
 /// its end: they would not be acknowledged earlier, and cost a call each.
-const WORTH_WRITING: u64 = 64 << 10;
+pub(crate) const WORTH_WRITING: u64 = 64 << 10;
 
 /// Something to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,8 +99,16 @@ impl State {
     /// Whether a caller that is going to wait may as well do the work: there is nothing else to be done than what it just
     /// queued, and nobody at anything.
     pub(crate) fn is_idle_but_for_one(&self) -> bool {
-        self.queue.len() == 1
-            && self.unsafe_groups.is_empty()
+        self.queue.len() == 1 && self.is_at_nothing()
+    }
+
+    /// Whether there is nothing to be done, and nobody at anything.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.queue.is_empty() && self.is_at_nothing()
+    }
+
+    fn is_at_nothing(&self) -> bool {
+        self.unsafe_groups.is_empty()
             && self.told.is_empty()
             && !(self.writing || self.syncing || self.teller.is_some())
     }

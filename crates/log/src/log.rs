@@ -3,7 +3,7 @@
 use crate::entry::Ack;
 use crate::gate::{Gates, Waiter};
 use crate::group::{Done, Group};
-use crate::jobs::THREADS;
+use crate::jobs::{THREADS, WORTH_WRITING};
 use crate::reader::{Reader, Step, record};
 use crate::recovery::{Opened, recover, remove_segment};
 use crate::replay::{Each, Replay};
@@ -168,7 +168,8 @@ impl Log {
         group: std::result::Result<Group, (Error, Done)>,
         waiter: &Waiter,
     ) -> Result<Ack> {
-        let group = group.map_err(|(error, _)| error)?;
+        let mut group = group.map_err(|(error, _)| error)?;
+        self.sum_ahead(&mut group);
         let now_us = (self.shared.options.clock)();
         let mut state = self.shared.state.lock();
         let queued = state.enqueue(group, &self.shared.options, now_us);
@@ -183,12 +184,22 @@ impl Log {
         self.shared.gates.wait(gate, waiter)
     }
 
+    /// Has the checksums computed by this thread, beside others and before the short lock: but not of many entries for a log
+    /// that idles, because the disk can begin with the first of them while the rest is summed.
+    fn sum_ahead(&self, group: &mut Group) {
+        let many = group.entries.len() > 1 && group.bytes >= WORTH_WRITING;
+        if !(many && self.shared.state.lock().is_idle()) {
+            group.sum();
+        }
+    }
+
     /// Queues a hand-in, whose completion is told if it is refused.
     pub(crate) fn queue(
         &self,
         group: std::result::Result<Group, (Error, Done)>,
     ) -> Result<Range<u64>> {
-        let queued = group.and_then(|group| {
+        let queued = group.and_then(|mut group| {
+            self.sum_ahead(&mut group);
             let count = group.entries.len() as u64;
             let now_us = (self.shared.options.clock)();
             let mut state = self.shared.state.lock();
