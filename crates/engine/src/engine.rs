@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::put::PutSession;
 use crate::recover::{Recovered, recover};
 use crate::shared::{Pending, Shared};
-use crate::{checkpoint, compact, indexer, loading, maintenance, recall, vacuum};
+use crate::{checkpoint, compact, hot, indexer, loading, maintenance, recall, vacuum};
 
 /// A vector database on one data folder. Cloning shares it; the last [`Engine::close`] or drop ends its threads.
 #[derive(Debug, Clone)]
@@ -247,7 +247,8 @@ impl Engine {
 
     /// Writes segments and graphs anew that hold too many dead rows, and joins small segments; what housekeeping does
     /// every [`Options::tidy_interval`]. Where files of blocks hold much that is in no use, this makes checkpoints too, after
-    /// which they are cut; housekeeping waits for the next ones. Returns the number of datasets whose segments changed.
+    /// which they are cut; housekeeping waits for the next ones. Keeps in memory what searches of such files read most, as far as
+    /// there is room. Returns the number of datasets whose segments changed.
     ///
     /// # Errors
     /// If the disk fails; what was there stays.
@@ -266,6 +267,7 @@ impl Engine {
             }
             self.checkpoint()?;
         }
+        hot::keep(self.shared());
         Ok(changed)
     }
 

@@ -205,6 +205,34 @@ impl Graph {
         }
     }
 
+    /// Keeps in memory what searches read of each block, as far as it fits into so many bytes, and tells how many it takes.
+    pub(crate) fn keep(&self, bytes: u64) -> u64 {
+        match self {
+            Graph::SpFresh { index, .. } => {
+                index.keep(usize::try_from(bytes).unwrap_or(usize::MAX)) as u64
+            }
+            Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => 0,
+        }
+    }
+
+    /// Bytes that are kept so.
+    pub fn kept_bytes(&self) -> u64 {
+        match self {
+            Graph::SpFresh { index, .. } => index.kept_bytes() as u64,
+            Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => 0,
+        }
+    }
+
+    /// Bytes of its file of blocks, and of the vectors of its rows, which are in files too.
+    pub(crate) fn bytes_in_files(&self) -> u64 {
+        match self {
+            Graph::SpFresh { index, .. } => {
+                index.file_bytes().0 + (index.len() * index.space().row_bytes()) as u64
+            }
+            Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => 0,
+        }
+    }
+
     /// Whether a checkpoint and a vacuum after it make its file shorter.
     pub(crate) fn is_sparse(&self) -> bool {
         match self {

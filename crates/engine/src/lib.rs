@@ -78,6 +78,7 @@ mod graph_options;
 mod groups;
 mod helpers;
 mod hit;
+mod hot;
 mod id;
 mod index_choice;
 mod index_kind;

@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::shared::Shared;
 use crate::tail::Tail;
-use crate::{checkpoint, compact, seal, vacuum};
+use crate::{checkpoint, compact, hot, seal, vacuum};
 
 const ROUND: Duration = Duration::from_millis(100);
+/// How often it is looked at what may be kept in memory of files of blocks.
+const HOT: Duration = Duration::from_secs(1);
 /// Batches in a tail at which it is sealed however small it is: sealing joins them, and readers pay for each.
 const SMALL_BATCHES: usize = 2_048;
 
@@ -16,6 +18,7 @@ const SMALL_BATCHES: usize = 2_048;
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut last_checkpoint = Instant::now();
     let mut last_tidy = Instant::now();
+    let mut last_hot: Option<Instant> = None;
     let mut last_applied = 0;
     while !shared.stopping.load(Ordering::Acquire) {
         shared.maintenance.wait(ROUND);
@@ -30,6 +33,10 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             if is_full(&view.tail, shared.options.seal_bytes, quiet) {
                 report("seal", &dataset.name, seal::seal(shared, &dataset));
             }
+        }
+        if last_hot.is_none_or(|last| last.elapsed() >= HOT) {
+            hot::keep(shared);
+            last_hot = Some(Instant::now());
         }
         if last_tidy.elapsed() >= shared.options.tidy_interval {
             for dataset in shared.catalog.datasets() {

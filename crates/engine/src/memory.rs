@@ -9,6 +9,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::graph_options::GraphOptions;
+use crate::hot;
 use crate::index_kind::IndexKind;
 use crate::moving::Choices;
 use crate::options::Options;
@@ -28,11 +29,18 @@ pub struct Memory {
     pub index_bytes: u64,
     /// Id maps and liveness of rows.
     pub bookkeeping_bytes: u64,
+    /// What is kept of files of blocks while nothing else needs the room.
+    pub kept_bytes: u64,
 }
 
 impl Memory {
     /// All of it.
     pub fn total(&self) -> u64 {
+        self.needed().saturating_add(self.kept_bytes)
+    }
+
+    /// What cannot be given up.
+    pub fn needed(&self) -> u64 {
         self.tail_bytes
             .saturating_add(self.index_bytes)
             .saturating_add(self.bookkeeping_bytes)
@@ -94,6 +102,9 @@ impl Engine {
             if all <= limit {
                 return Ok(());
             }
+            if hot::let_go(self.catalog(), all - limit) {
+                continue;
+            }
             let may_help = all.saturating_sub(memory.tail_bytes) <= limit && seals < MOST_SEALS;
             if !(may_help && self.seal_longest()?) {
                 return Err(Error::MemoryLimit { used, asked, limit });
@@ -126,9 +137,14 @@ pub(crate) fn in_use(catalog: &Catalog) -> Memory {
         memory.tail_bytes += dataset.view().tail.bytes();
         memory.bookkeeping_bytes += dataset.bookkeeping_bytes();
         for index in dataset.indexes().iter() {
-            memory.index_bytes += index.graph().memory_bytes() as u64;
-            if let Some(successor) = index.successor() {
-                memory.index_bytes += successor.graph().memory_bytes() as u64;
+            for index in [Some(Arc::clone(index)), index.successor()]
+                .into_iter()
+                .flatten()
+            {
+                let graph = index.graph();
+                let kept = graph.kept_bytes();
+                memory.kept_bytes += kept;
+                memory.index_bytes += (graph.memory_bytes() as u64).saturating_sub(kept);
             }
         }
         memory.index_bytes += dataset.text().bytes();

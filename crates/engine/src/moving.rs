@@ -175,7 +175,7 @@ pub(crate) fn may_take(shared: &Shared, index: &ColumnIndex) -> bool {
     let leaves = index.kind() == IndexKind::Hnsw && index.moving_to() == Some(IndexKind::SpFresh);
     !leaves || {
         let (catalog, options) = (&shared.catalog, &shared.options);
-        let used = memory::in_use(catalog).total();
+        let used = memory::in_use(catalog).needed();
         let all = used.saturating_add(memory::to_come(catalog, options, None));
         all < options.memory_limit / 4 * 3
     }

@@ -112,6 +112,7 @@ impl Plan {
                     .min(room.max(a_put)),
                 index_bytes,
                 bookkeeping_bytes,
+                kept_bytes: 0,
             },
             checkpoint_buffer: columns.iter().map(saved).max().unwrap_or(0),
             segments: stored,

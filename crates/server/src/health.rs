@@ -93,6 +93,9 @@ impl Health for NodeHealth {
         all.memory
             .with_label_values(&["bookkeeping"])
             .set(gauge(memory.bookkeeping_bytes));
+        all.memory
+            .with_label_values(&["kept"])
+            .set(gauge(memory.kept_bytes));
         all.memory_limit
             .set(gauge(self.engine.options().memory_limit));
         all.wal_unsynced.set(gauge(self.engine.unsynced_bytes()));

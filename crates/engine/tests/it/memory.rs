@@ -1,5 +1,6 @@
 //! The memory limit: rows are refused before they, or the graphs that they will be in, pass it.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, SchemaRef};
@@ -73,15 +74,11 @@ fn rows_are_taken_up_to_the_limit_and_never_beyond() {
     }
 }
 
-/// Rows that only wait for their file are no reason to refuse others: several times the limit is taken by a column whose
-/// index is in a file.
-#[test]
-fn rows_on_their_way_into_files_make_room() {
-    // In memory the blocks of the index would count.
-    let folder = tempfile::tempdir().expect("a folder");
+/// An engine with its blocks in files: in memory they would count.
+fn in_files(folder: &Path, limit: u64) -> Engine {
     let options = Options {
-        path: folder.path().into(),
-        memory_limit: LIMIT,
+        path: folder.into(),
+        memory_limit: limit,
         seal_bytes: u64::MAX,
         graphs: GraphOptions {
             kind: IndexKind::SpFresh.into(),
@@ -89,7 +86,15 @@ fn rows_on_their_way_into_files_make_room() {
         },
         ..options()
     };
-    let engine = Engine::open_folder(options).expect("a new folder");
+    Engine::open_folder(options).expect("a sound folder")
+}
+
+/// Rows that only wait for their file are no reason to refuse others: several times the limit is taken by a column whose
+/// index is in a file.
+#[test]
+fn rows_on_their_way_into_files_make_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = in_files(folder.path(), LIMIT);
     let schema = schema("euclidean", DataType::Float32, None);
     put_all(&engine, &schema, 0..30_000, 0);
     assert!(engine.memory().total() <= LIMIT);
@@ -105,4 +110,38 @@ fn rows_on_their_way_into_files_make_room() {
     let before = engine.memory();
     put(&engine, &schema, 40_000..50_000).expect_err("too much");
     assert_eq!(engine.memory().tail_bytes, before.tail_bytes);
+}
+
+/// Of a file of blocks that does not fit into the limit with its rows, a part is kept while nothing else needs the room.
+#[test]
+fn what_searches_read_most_is_kept_while_there_is_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = in_files(folder.path(), LIMIT);
+    let schema = schema("euclidean", DataType::Float32, None);
+    put_all(&engine, &schema, 0..30_000, 0);
+    wait_for_the_index(&engine);
+    engine.checkpoint().expect("a checkpoint");
+    engine.tidy().expect("a sound disk");
+    let memory = engine.memory();
+    assert!(memory.kept_bytes > 100_000, "{memory:?}");
+    assert!(memory.total() <= LIMIT, "{memory:?}");
+
+    // More than is left, and less than is left without what is kept.
+    let mut end = 30_000;
+    while engine.memory().kept_bytes >= memory.kept_bytes {
+        put(&engine, &schema, end..end + 100).expect("it fits");
+        end += 100;
+        assert!(end < 100_000, "{:?}", engine.memory());
+    }
+    assert!(engine.memory().total() <= LIMIT);
+    wait_for_the_index(&engine);
+    let request = SearchRequest::nearest(vector(end as u64 - 1), 10);
+    let reply = engine.search("d", &request).expect("a search");
+    assert_eq!(reply.ids().expect("ids")[0], Id::Int(end - 1));
+    drop(engine);
+
+    let engine = in_files(folder.path(), u64::MAX);
+    engine.tidy().expect("a sound disk");
+    let memory = engine.memory();
+    assert_eq!(memory.kept_bytes, 0, "the system has room for all");
 }

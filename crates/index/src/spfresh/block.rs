@@ -24,6 +24,7 @@
 //! A block never changes: another one takes its place.
 
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, Digest};
@@ -32,6 +33,7 @@ use longbow_kernels::rabitq::{self, GROUP, SLOTS};
 use super::places::Places;
 use super::store::Store;
 use crate::error::{Error, Result};
+use crate::sync::ArcSwap;
 use crate::vector8::Vector8;
 
 const ALIGN: usize = 64;
@@ -205,6 +207,13 @@ impl Lines {
         Lines(vec![Line([0; ALIGN]); bytes / ALIGN])
     }
 
+    /// A copy of a first part.
+    fn of_first(first: &[u8]) -> Self {
+        let mut lines = Lines::zero(first.len());
+        lines.bytes_mut().copy_from_slice(first);
+        lines
+    }
+
     /// Both parts of a block.
     fn of((first, second): (&[u8], &[u8])) -> Self {
         let mut lines = Lines::zero(first.len() + second.len());
@@ -303,6 +312,10 @@ impl Draft {
     }
 }
 
+/// A copy of a block's first part, if there is one.
+#[derive(Debug, Default)]
+pub(super) struct Copied(Option<Lines>);
+
 /// A block that stays as it is.
 #[derive(Debug)]
 pub(super) struct Block {
@@ -310,6 +323,8 @@ pub(super) struct Block {
     len: u8,
     /// Where the file gives no view of its bytes.
     lines: Option<Lines>,
+    /// What `kept` has of it.
+    copied: ArcSwap<Copied>,
     store: Arc<Store>,
 }
 
@@ -318,12 +333,62 @@ impl Block {
         let is_aligned = |bytes: &[u8]| bytes.as_ptr().addr().is_multiple_of(ALIGN);
         let seen = store.bytes(slot);
         let aligned = seen.is_some_and(|(first, second)| is_aligned(first) && is_aligned(second));
-        Block {
+        let block = Block {
             slot,
             len: len as u8,
             lines: (!aligned).then(lines),
+            copied: ArcSwap::new(Arc::clone(&store.not_copied)),
             store: Arc::clone(store),
+        };
+        block.keep();
+        block
+    }
+
+    /// Copies the first part, if one more may be kept.
+    pub(super) fn keep(&self) {
+        let Store { kept, places, .. } = &*self.store;
+        let is_there = self.lines.is_some() || self.is_kept();
+        if is_there || !kept.take(places.first) {
+            return;
         }
+        let copied = Copied(Some(Lines::of_first(self.parts().0)));
+        self.exchange(Arc::new(copied));
+    }
+
+    /// Forgets the copy.
+    pub(super) fn let_go(&self) {
+        self.exchange(Arc::clone(&self.store.not_copied));
+    }
+
+    fn exchange(&self, copied: Arc<Copied>) {
+        if self.copied.swap(copied).0.is_some() {
+            self.store.kept.give_back(self.store.places.first);
+        }
+    }
+
+    /// Whether there is a copy of the first part.
+    pub(super) fn is_kept(&self) -> bool {
+        self.store.kept.is_any() && self.copied.load().0.is_some()
+    }
+
+    /// The copy of the first part. None is made while nothing is kept.
+    #[inline(always)]
+    pub(super) fn copied(&self) -> Option<impl Deref<Target = Arc<Copied>> + use<>> {
+        self.store.kept.is_any().then(|| self.copied.load())
+    }
+
+    /// As [`Block::read`], but the first part from its copy.
+    #[inline(always)]
+    pub(super) fn read_copied<'a>(
+        &'a self,
+        layout: &'a Layout,
+        copied: Option<&'a Arc<Copied>>,
+    ) -> Read<'a> {
+        let mut read = self.read(layout);
+        if let Some(lines) = copied.and_then(|copied| copied.0.as_ref()) {
+            read.first = lines.bytes();
+        }
+        read
     }
 
     /// A block of a checkpoint, whose parts are `parts`; the slot is one of those that the store was made with.
@@ -396,7 +461,7 @@ impl Block {
         Ok(slot.map(|slot| Block::new(slot, self.len(), &self.store, || lines)))
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory, without what is kept.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + 16 + self.lines.as_ref().map_or(0, |_| self.store.places.both())
     }
@@ -404,6 +469,9 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
+        if self.store.kept.is_any() {
+            self.let_go();
+        }
         self.store.release(self.slot);
     }
 }

@@ -140,8 +140,8 @@ impl SpFresh {
         let from = if at == 0 { 0 } else { at + AHEAD };
         let soon = exact.postings.iter().take(at + AHEAD + 1).skip(from);
         let soon = || soon.clone().map(|it| it.posting);
-        self.ask_for(soon(), |read| read.first_part());
-        self.ask_for(soon(), |read| read.second_part());
+        self.ask_for_firsts(soon());
+        self.ask_for_seconds(soon());
     }
 
     /// The rows of a posting whose codes leave them a chance, with the least distances that they can have, in order.
@@ -155,7 +155,8 @@ impl SpFresh {
         near.clear();
         let limit = exact.limit();
         for block in &posting.blocks {
-            let read = block.read(&self.layout);
+            let copied = block.copied();
+            let read = block.read_copied(&self.layout, copied.as_deref());
             for slot in 0..block.len() {
                 if !(exact.wanted.visible)(read.row(slot)) || !read.own(slot) {
                     continue;

@@ -42,6 +42,7 @@ mod insert;
 #[cfg(shuttle)]
 #[cfg(test)]
 mod interleave;
+mod kept;
 mod load;
 mod merge;
 mod merge_sorted;

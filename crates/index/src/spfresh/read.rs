@@ -7,7 +7,7 @@ use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{Base, SLOTS};
 
 use super::SpFresh;
-use super::block::{Block, Read};
+use super::block::Block;
 use super::centroids::Asked;
 use super::cold::Missed;
 use super::merge_sorted::merge_sorted;
@@ -87,17 +87,6 @@ impl SpFresh {
             return 1;
         }
         self.threads.min(self.shards.len())
-    }
-
-    /// Has a part of all blocks of some postings be read, side by side.
-    pub(super) fn ask_for<'a>(
-        &self,
-        postings: impl Iterator<Item = &'a Arc<Posting>>,
-        part: impl for<'b> Fn(Read<'b>) -> &'b [u8],
-    ) {
-        for block in postings.flat_map(|posting| &posting.blocks) {
-            self.store.file.will_need(part(block.read(&self.layout)));
-        }
     }
 
     /// The nearest of the vectors of some postings by their codes, as many as `near` was cleared for.
@@ -199,7 +188,9 @@ impl SpFresh {
     }
 
     fn prefetch(&self, block: &Block) {
-        let first = block.read(&self.layout).first_part();
+        let copied = block.copied();
+        let read = block.read_copied(&self.layout, copied.as_deref());
+        let first = read.first_part();
         prefetch_all(first.as_ptr(), first.len());
     }
 
@@ -249,7 +240,8 @@ impl SpFresh {
         for (at, block) in posting.blocks.iter().enumerate() {
             let next = posting.blocks.get(at + 1);
             next.into_iter().for_each(|next| self.prefetch(next));
-            let (read, limit) = (block.read(&self.layout), shortlist.bound());
+            let (copied, limit) = (block.copied(), shortlist.bound());
+            let read = block.read_copied(&self.layout, copied.as_deref());
             stats.bytes_touched += read.first_part().len() as u64;
             // SAFETY: a block has ways of the layout's dimension, which is that of the table, and is aligned.
             let below = unsafe {

@@ -114,7 +114,7 @@ impl SpFresh {
             if self.cold_first.is() {
                 let postings = postings.iter().map(|(_, posting)| *posting);
                 let reads = self.store.file.reads();
-                self.ask_for(postings, |read| read.first_part());
+                self.ask_for_firsts(postings);
                 missed.first |= self.store.file.reads() > reads;
             }
             near.clear(most);

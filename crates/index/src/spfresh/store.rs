@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
+use super::block::Copied;
+use super::kept::Kept;
 use super::places::Places;
 use crate::sync::Mutex;
 
@@ -79,6 +82,9 @@ const COMES: u8 = 2;
 pub(super) struct Store {
     pub(super) file: Box<dyn BlockFile>,
     pub(super) places: Places,
+    pub(super) kept: Kept,
+    /// Of all blocks of which nothing is kept.
+    pub(super) not_copied: Arc<Copied>,
     /// Held by whoever changes the file's length.
     length: Mutex<()>,
     slots: Mutex<Slots>,
@@ -103,6 +109,8 @@ impl Store {
         Store {
             file,
             places,
+            kept: Kept::default(),
+            not_copied: Arc::default(),
             length: Mutex::default(),
             slots: Mutex::default(),
         }
@@ -247,7 +255,10 @@ impl Store {
     pub(super) fn memory_bytes(&self) -> usize {
         let slots = self.slots.lock();
         // A set has some more for its nodes.
-        slots.named.capacity() + 6 * slots.free.len() + 4 * slots.held.capacity()
+        self.kept.bytes()
+            + slots.named.capacity()
+            + 6 * slots.free.len()
+            + 4 * slots.held.capacity()
     }
 
     /// Bytes of the file, and those of them in no use.

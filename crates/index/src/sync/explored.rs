@@ -70,6 +70,10 @@ impl<T> RwLock<T> {
 pub(crate) struct ArcSwap<T>(parking_lot::Mutex<Arc<T>>);
 
 impl<T> ArcSwap<T> {
+    pub(crate) fn new(value: Arc<T>) -> Self {
+        ArcSwap(parking_lot::Mutex::new(value))
+    }
+
     pub(crate) fn from_pointee(value: T) -> Self {
         ArcSwap(parking_lot::Mutex::new(Arc::new(value)))
     }

@@ -4,6 +4,7 @@ mod churn;
 mod cold;
 mod exact;
 mod file;
+mod kept;
 mod recall;
 mod saved;
 
