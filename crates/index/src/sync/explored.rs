@@ -2,6 +2,7 @@
 //!
 //! All accesses are as if sequentially consistent: that an `Ordering` is too weak is not found here.
 
+use std::ops::Deref;
 use std::sync::{Arc, LockResult, TryLockError};
 
 pub(crate) use shuttle::sync::MutexGuard;
@@ -69,6 +70,17 @@ impl<T> RwLock<T> {
 #[derive(Debug)]
 pub(crate) struct ArcSwap<T>(parking_lot::Mutex<Arc<T>>);
 
+/// What was loaded.
+pub(crate) struct Guard<T>(Arc<T>);
+
+impl<T> Deref for Guard<T> {
+    type Target = Arc<T>;
+
+    fn deref(&self) -> &Arc<T> {
+        &self.0
+    }
+}
+
 impl<T> ArcSwap<T> {
     pub(crate) fn new(value: Arc<T>) -> Self {
         ArcSwap(parking_lot::Mutex::new(value))
@@ -78,8 +90,8 @@ impl<T> ArcSwap<T> {
         ArcSwap(parking_lot::Mutex::new(Arc::new(value)))
     }
 
-    pub(crate) fn load(&self) -> Arc<T> {
-        self.load_full()
+    pub(crate) fn load(&self) -> Guard<T> {
+        Guard(self.load_full())
     }
 
     pub(crate) fn load_full(&self) -> Arc<T> {
