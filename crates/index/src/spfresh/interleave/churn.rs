@@ -133,6 +133,13 @@ impl World {
         }
     }
 
+    /// Has first parts of blocks be kept, and let go of.
+    fn keep(&self) {
+        for bytes in [usize::MAX, 0, 4_096, usize::MAX, 1_024] {
+            self.index.keep(bytes);
+        }
+    }
+
     /// Makes checkpoints, of which each holds until the next one does, and returns the last.
     fn save(&self) -> Checkpoint {
         let mut held: Option<Checkpoint> = None;
@@ -207,9 +214,11 @@ fn rows_that_were_acknowledged_are_found_once_and_what_was_saved_stays() {
             scope.spawn(|| world.insert(FIRST + EACH..ALL));
             scope.spawn(|| world.sweep());
             scope.spawn(|| world.search());
+            scope.spawn(|| world.keep());
             scope.spawn(|| world.save()).join()
         });
         world.check();
+        assert_eq!(world.index.keep(0), 0, "what is kept is counted once");
         let held = held.expect("no thread panics");
         held.check(&world.file);
     });
