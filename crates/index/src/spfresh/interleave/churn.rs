@@ -215,6 +215,7 @@ fn rows_that_were_acknowledged_are_found_once_and_what_was_saved_stays() {
             scope.spawn(|| world.sweep());
             scope.spawn(|| world.search());
             scope.spawn(|| world.keep());
+            scope.spawn(|| world.keep());
             scope.spawn(|| world.save()).join()
         });
         world.check();
