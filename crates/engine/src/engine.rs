@@ -267,7 +267,7 @@ impl Engine {
             }
             self.checkpoint()?;
         }
-        hot::keep(self.shared());
+        while hot::keep_some(self.shared()) {}
         Ok(changed)
     }
 

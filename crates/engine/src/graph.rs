@@ -205,11 +205,18 @@ impl Graph {
         }
     }
 
-    /// Keeps in memory what searches read of each block, as far as it fits into so many bytes, and tells how many it takes.
-    pub(crate) fn keep(&self, bytes: u64) -> u64 {
+    /// Keeps in memory what searches read of more blocks, of as many as fit into so many bytes.
+    pub(crate) fn keep(&self, bytes: u64) {
+        if let Graph::SpFresh { index, .. } = self {
+            index.keep(usize::try_from(bytes).unwrap_or(usize::MAX));
+        }
+    }
+
+    /// Lets go of so many bytes of what is kept so, or of all, and tells how many that were.
+    pub(crate) fn let_go(&self, bytes: u64) -> u64 {
         match self {
             Graph::SpFresh { index, .. } => {
-                index.keep(usize::try_from(bytes).unwrap_or(usize::MAX)) as u64
+                index.let_go(usize::try_from(bytes).unwrap_or(usize::MAX)) as u64
             }
             Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => 0,
         }

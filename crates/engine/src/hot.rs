@@ -2,8 +2,8 @@
 //!
 //! Where rows and files of blocks are more than what is left of the memory limit, the system cannot have all of them in its page
 //! cache, and a search waits for the disk. The first parts of blocks, of which each search reads a hundred, are then copied into
-//! memory that is free within the limit: the search waits for the few rows alone that it compares in the end. Whatever else needs the
-//! memory gets it.
+//! memory that is free within the limit: the search waits only for what it reads of a few vectors in the end. Whatever else
+//! needs the memory gets it.
 
 use std::sync::Arc;
 
@@ -14,47 +14,48 @@ use crate::shared::Shared;
 
 /// One part in so many of what is free is left to the system, for rows.
 const LEFT: u64 = 8;
+/// So much is copied before it is looked again at what is free.
+const AT_ONCE: u64 = 32 << 20;
 
-/// Keeps as much as there is room for, and lets go of the rest.
-pub(crate) fn keep(shared: &Shared) {
+/// Keeps some more if there is room, and lets go of what there is no room for. Says whether there may be more to be kept.
+pub(crate) fn keep_some(shared: &Shared) -> bool {
     let (catalog, options) = (&shared.catalog, &shared.options);
     let graphs = in_files(catalog);
     if graphs.is_empty() {
-        return;
+        return false;
     }
-    let used = memory::in_use(catalog).needed();
+    let memory = memory::in_use(catalog);
+    let (needed, kept_bytes) = (memory.needed(), memory.kept_bytes);
     let to_come = memory::to_come(catalog, options, None);
-    let free = options.memory_limit.saturating_sub(used);
+    let free = options.memory_limit.saturating_sub(needed);
     let free = free.saturating_sub(to_come);
+    let room = free - free / LEFT;
     let in_files: u64 = graphs.iter().map(|graph| graph.bytes_in_files()).sum();
-    let mut room = match in_files <= free {
-        // The system can have all of it in memory.
-        true => 0,
-        false => free - free / LEFT,
+    // The system can have all of it in memory. If that is not sure any more, what is kept stays.
+    let fits = match kept_bytes {
+        0 => in_files <= free,
+        _ => in_files <= room,
+    };
+    let room = if fits { 0 } else { room };
+    let Some(more) = room.checked_sub(kept_bytes) else {
+        let_go(catalog, kept_bytes - room);
+        return false;
     };
     for graph in graphs {
-        let kept = graph.keep(room);
-        // No more before all is looked at again.
-        graph.keep(kept);
-        room = room.saturating_sub(kept);
+        let before = graph.kept_bytes();
+        graph.keep(more.min(AT_ONCE));
+        if graph.kept_bytes() > before {
+            return true;
+        }
     }
-    // Rows may have come meanwhile.
-    let all = memory::in_use(catalog).total().saturating_add(to_come);
-    if let Some(over @ 1..) = all.checked_sub(options.memory_limit) {
-        let_go(catalog, over);
-    }
+    false
 }
 
-/// Lets go of so many bytes, or of all; false if nothing was kept.
+/// Lets go of so many bytes, or of all; false if nothing was kept that could be let go of.
 pub(crate) fn let_go(catalog: &Catalog, bytes: u64) -> bool {
     let mut left = bytes;
     for graph in in_files(catalog) {
-        let kept = graph.kept_bytes();
-        graph.keep(kept.saturating_sub(left));
-        left = left.saturating_sub(kept);
-        if kept > 0 && left == 0 {
-            return true;
-        }
+        left = left.saturating_sub(graph.let_go(left));
     }
     left < bytes
 }

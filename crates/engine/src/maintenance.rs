@@ -35,8 +35,8 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             }
         }
         if last_hot.is_none_or(|last| last.elapsed() >= HOT) {
-            hot::keep(shared);
-            last_hot = Some(Instant::now());
+            let is_all = !hot::keep_some(shared);
+            last_hot = is_all.then(Instant::now);
         }
         if last_tidy.elapsed() >= shared.options.tidy_interval {
             for dataset in shared.catalog.datasets() {

@@ -102,7 +102,8 @@ impl Engine {
             if all <= limit {
                 return Ok(());
             }
-            if hot::let_go(self.catalog(), all - limit) {
+            let may_fit = all.saturating_sub(memory.tail_bytes + memory.kept_bytes) <= limit;
+            if may_fit && hot::let_go(self.catalog(), all - limit) {
                 continue;
             }
             let may_help = all.saturating_sub(memory.tail_bytes) <= limit && seals < MOST_SEALS;

@@ -8,7 +8,7 @@
 mod explored;
 
 #[cfg(shuttle)]
-pub(crate) use explored::{ArcSwap, Mutex, MutexGuard, RwLock, atomic};
+pub(crate) use explored::{ArcSwap, Loaded, Mutex, MutexGuard, RwLock, atomic};
 
 #[cfg(shuttle)]
 #[cfg(test)]
@@ -20,3 +20,7 @@ pub(crate) use {
     parking_lot::{Mutex, MutexGuard, RwLock},
     std::sync::atomic,
 };
+
+/// What is behind a pointer, until it is dropped.
+#[cfg(not(shuttle))]
+pub(crate) type Loaded<T> = arc_swap::Guard<std::sync::Arc<T>>;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// One checked entry. What is missing in its header is known when it is written.
 pub(crate) struct Pending {
     pub(crate) len: u32,
-    /// Of the payload. `None`: computed when it is written.
+    /// Of the payload; `None` until it is computed.
     payload_crc: Option<u32>,
     pub(crate) shard: u32,
     pub(crate) term: u64,
@@ -35,7 +35,13 @@ impl Pending {
         })
     }
 
-    /// Its header behind a frame with the checksum `previous`.
+    /// Computes the checksum, unless that was done.
+    pub(crate) fn sum(&mut self) {
+        let payload = &self.payload;
+        self.payload_crc.get_or_insert_with(|| payload_crc(payload));
+    }
+
+    /// Its header behind a frame with the checksum `previous`. What it says of the payload's checksum holds once that was computed.
     pub(crate) fn header(
         &self,
         index: u64,
@@ -45,7 +51,7 @@ impl Pending {
     ) -> Header {
         Header {
             len: self.len,
-            payload_crc: self.crc(),
+            payload_crc: self.payload_crc.unwrap_or_default(),
             shard: self.shard,
             index,
             durable,
@@ -56,11 +62,6 @@ impl Pending {
             mark: false,
             previous,
         }
-    }
-
-    fn crc(&self) -> u32 {
-        self.payload_crc
-            .unwrap_or_else(|| payload_crc(&self.payload))
     }
 
     /// What it takes in the file, in bytes.
@@ -146,9 +147,7 @@ impl Group {
 
     /// Computes the checksums of the payloads, so that whoever writes does not have to.
     pub(crate) fn sum(&mut self) {
-        for entry in &mut self.entries {
-            entry.payload_crc = Some(entry.crc());
-        }
+        self.entries.iter_mut().for_each(Pending::sum);
     }
 
     /// The index of its last entry.

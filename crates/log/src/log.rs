@@ -3,14 +3,14 @@
 use crate::entry::Ack;
 use crate::gate::{Gates, Waiter};
 use crate::group::{Done, Group};
-use crate::jobs::{THREADS, WORTH_WRITING};
+use crate::jobs::{THREADS, WORTH_WRITING, writes_are_synced};
 use crate::reader::{Reader, Step, record};
 use crate::recovery::{Opened, recover, remove_segment};
 use crate::replay::{Each, Replay};
 use crate::retention::Retention;
 use crate::state::{Shared, State};
 use crate::writer::Writer;
-use crate::{Entry, Error, Flaw, Options, Record, Recovery, ReplayError, Result};
+use crate::{Entry, Error, Flaw, Options, Record, Recovery, ReplayError, Result, SyncMode};
 use longbow_disk::Disk;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -185,10 +185,13 @@ impl Log {
     }
 
     /// Has the checksums computed by this thread, beside others and before the short lock: but not of many entries for a log
-    /// that idles, because the disk can begin with the first of them while the rest is summed.
+    /// that idles and will write them piece by piece, because the disk can begin with the first of them while the rest is summed.
     fn sum_ahead(&self, group: &mut Group) {
+        let options = &self.shared.options;
+        let by_pieces = options.sync == SyncMode::EveryAck && !writes_are_synced(options);
         let many = group.entries.len() > 1 && group.bytes >= WORTH_WRITING;
-        if !(many && self.shared.state.lock().is_idle()) {
+        let at_once = by_pieces && many && options.linger.is_zero();
+        if !(at_once && self.shared.state.lock().is_idle()) {
             group.sum();
         }
     }

@@ -140,7 +140,7 @@ impl Writer {
     fn put_down(
         &mut self,
         shared: &Shared,
-        batch: &VecDeque<Group>,
+        batch: &mut VecDeque<Group>,
         bytes: u64,
         durable: u64,
     ) -> longbow_disk::Result<()> {
@@ -211,7 +211,7 @@ impl Writer {
     fn write(
         &mut self,
         options: &Options,
-        batch: &VecDeque<Group>,
+        batch: &mut VecDeque<Group>,
         durable: u64,
     ) -> longbow_disk::Result<()> {
         let how = match options.sync {
@@ -223,7 +223,9 @@ impl Writer {
         let mut link = self.link;
         let mut end = self.end;
         for group in batch {
-            for (pending, index) in group.entries.iter().zip(group.first..) {
+            for (pending, index) in group.entries.iter_mut().zip(group.first..) {
+                pending.sum();
+                let pending = &*pending;
                 let header = pending.header(index, group.timestamp_us, durable, link);
                 let (bytes, crc) = header.encode(self.first);
                 link = crc;

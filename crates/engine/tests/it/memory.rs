@@ -141,6 +141,7 @@ fn what_searches_read_most_is_kept_while_there_is_room() {
     drop(engine);
 
     let engine = in_files(folder.path(), u64::MAX);
+    wait_for_the_index(&engine);
     engine.tidy().expect("a sound disk");
     let memory = engine.memory();
     assert_eq!(memory.kept_bytes, 0, "the system has room for all");

@@ -24,7 +24,6 @@
 //! A block never changes: another one takes its place.
 
 use std::io;
-use std::ops::Deref;
 use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, Digest};
@@ -33,7 +32,7 @@ use longbow_kernels::rabitq::{self, GROUP, SLOTS};
 use super::places::Places;
 use super::store::Store;
 use crate::error::{Error, Result};
-use crate::sync::ArcSwap;
+use crate::sync::{ArcSwap, Loaded};
 use crate::vector8::Vector8;
 
 const ALIGN: usize = 64;
@@ -346,34 +345,36 @@ impl Block {
 
     /// Copies the first part, if one more may be kept.
     pub(super) fn keep(&self) {
-        let Store { kept, places, .. } = &*self.store;
         let is_there = self.lines.is_some() || self.is_kept();
-        if is_there || !kept.take(places.first) {
+        if is_there || !self.store.kept.take() {
             return;
         }
         let copied = Copied(Some(Lines::of_first(self.parts().0)));
         self.exchange(Arc::new(copied));
     }
 
-    /// Forgets the copy.
-    pub(super) fn let_go(&self) {
-        self.exchange(Arc::clone(&self.store.not_copied));
+    /// Forgets the copy; false if there is none.
+    pub(super) fn let_go(&self) -> bool {
+        self.is_kept() && self.exchange(Arc::clone(&self.store.not_copied))
     }
 
-    fn exchange(&self, copied: Arc<Copied>) {
-        if self.copied.swap(copied).0.is_some() {
-            self.store.kept.give_back(self.store.places.first);
+    /// Whether there was another copy.
+    fn exchange(&self, copied: Arc<Copied>) -> bool {
+        let was_kept = self.copied.swap(copied).0.is_some();
+        if was_kept {
+            self.store.kept.give_back();
         }
+        was_kept
     }
 
     /// Whether there is a copy of the first part.
     pub(super) fn is_kept(&self) -> bool {
-        self.store.kept.is_any() && self.copied.load().0.is_some()
+        self.copied().is_some_and(|copied| copied.0.is_some())
     }
 
     /// The copy of the first part. None is made while nothing is kept.
     #[inline(always)]
-    pub(super) fn copied(&self) -> Option<impl Deref<Target = Arc<Copied>> + use<>> {
+    pub(super) fn copied(&self) -> Option<Loaded<Copied>> {
         self.store.kept.is_any().then(|| self.copied.load())
     }
 
@@ -469,9 +470,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if self.store.kept.is_any() {
-            self.let_go();
-        }
+        self.let_go();
         self.store.release(self.slot);
     }
 }

@@ -5,22 +5,36 @@
 //! stays. Useful where not all fits into memory; where it does, it would be there twice.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::SpFresh;
+use super::block::Block;
 use super::posting::Posting;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// Postings whose first parts are asked for together before they are copied.
 const TOGETHER: usize = 64;
+/// What a copy takes beside its bytes.
+const BESIDE: usize = 64;
 
 /// How many bytes are kept, and how many may be.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Kept {
+    /// Of one copy.
+    each: usize,
     bytes: AtomicUsize,
     most: AtomicUsize,
 }
 
 impl Kept {
+    /// Nothing yet, of first parts of so many bytes.
+    pub(super) fn of(first: usize) -> Self {
+        Kept {
+            each: first + BESIDE,
+            bytes: AtomicUsize::default(),
+            most: AtomicUsize::default(),
+        }
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -29,55 +43,67 @@ impl Kept {
         self.bytes() > 0
     }
 
-    /// Counts so many bytes, if they may be kept too.
-    pub(super) fn take(&self, bytes: usize) -> bool {
+    /// Counts one more copy, if there may be one.
+    pub(super) fn take(&self) -> bool {
         let most = self.most.load(Ordering::Relaxed);
-        let more = |kept: usize| Some(kept + bytes).filter(|all| *all <= most);
+        let more = |kept: usize| Some(kept + self.each).filter(|all| *all <= most);
         let taken = self
             .bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.is_ok()
     }
 
-    pub(super) fn give_back(&self, bytes: usize) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    /// Counts one less.
+    pub(super) fn give_back(&self) {
+        self.bytes.fetch_sub(self.each, Ordering::Relaxed);
+    }
+
+    fn has_room(&self) -> bool {
+        self.bytes() + self.each <= self.most.load(Ordering::Relaxed)
     }
 
     fn is_over(&self) -> bool {
         self.bytes() > self.most.load(Ordering::Relaxed)
     }
-
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.bytes() + bytes <= self.most.load(Ordering::Relaxed)
-    }
 }
 
 impl SpFresh {
-    /// Keeps in memory what searches read of each block, as far as that fits into `bytes`, also of blocks that are written
-    /// from now on, and lets go of what does not. Returns how many bytes are kept.
-    pub fn keep(&self, bytes: usize) -> usize {
+    /// Keeps in memory what searches read of more blocks, of so many as take at most `bytes`. From then on as much is kept, also
+    /// while other blocks take the place of these. Who lets go meanwhile is heard, but for `bytes`.
+    pub fn keep(&self, bytes: usize) {
         let kept = &self.store.kept;
-        kept.most.store(bytes, Ordering::Relaxed);
-        let first = self.layout.places.first;
+        let all = self.store.used() * kept.each;
+        let is_mapped = self.store.bytes(0).is_some();
+        if !is_mapped || kept.bytes() >= all {
+            return;
+        }
+        kept.most.fetch_max(kept.bytes() + bytes, Ordering::Relaxed);
         for directory in self.directories() {
             let postings: Vec<&Arc<Posting>> = directory.iter().collect();
             for some in postings.chunks(TOGETHER) {
-                let blocks = || some.iter().flat_map(|posting| &posting.blocks);
-                if kept.is_over() {
-                    blocks()
-                        .take_while(|_| kept.is_over())
-                        .for_each(|block| block.let_go());
-                } else if kept.has_room(first) {
-                    self.ask_for_firsts(some.iter().copied());
-                    blocks()
-                        .take_while(|_| kept.has_room(first))
-                        .for_each(|block| block.keep());
-                } else {
-                    return kept.bytes();
+                if !kept.has_room() {
+                    break;
                 }
+                self.ask_for_firsts(some.iter().copied());
+                blocks(some).for_each(|block| block.keep());
             }
         }
-        kept.bytes()
+        kept.most.fetch_min(kept.bytes(), Ordering::Relaxed);
+    }
+
+    /// Lets go of so many bytes of what is kept, or of all. Returns how many that were, which is less if searches still hold
+    /// blocks that others took the place of.
+    pub fn let_go(&self, bytes: usize) -> usize {
+        let kept = &self.store.kept;
+        let most = kept.bytes().saturating_sub(bytes);
+        kept.most.fetch_min(most, Ordering::Relaxed);
+        let mut copies = 0;
+        for directory in self.directories() {
+            let postings: Vec<&Arc<Posting>> = directory.iter().collect();
+            let over = blocks(&postings).take_while(|_| kept.is_over());
+            copies += over.filter(|block| block.let_go()).count();
+        }
+        copies * kept.each
     }
 
     /// Bytes that are kept in memory of what searches read of each block.
@@ -102,4 +128,8 @@ impl SpFresh {
             self.store.file.will_need(second);
         }
     }
+}
+
+fn blocks<'a>(postings: &[&'a Arc<Posting>]) -> impl Iterator<Item = &'a Arc<Block>> {
+    postings.iter().flat_map(|posting| &posting.blocks)
 }

@@ -7,7 +7,7 @@ use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{Base, SLOTS};
 
 use super::SpFresh;
-use super::block::Block;
+use super::block::{Block, Copied};
 use super::centroids::Asked;
 use super::cold::Missed;
 use super::merge_sorted::merge_sorted;
@@ -17,6 +17,7 @@ use super::search::{Scratch, Wanted};
 use super::shortlist::{Likely, Shortlist};
 use super::side_by_side::side_by_side;
 use crate::stats::SearchStats;
+use crate::sync::Loaded;
 
 /// What lies between an estimate and the bounds that it puts to a distance, by the distance of the query from the centroid.
 const SLACK: f32 = 1.0;
@@ -150,7 +151,7 @@ impl SpFresh {
             && !part.cut
         {
             let next = postings.peek().and_then(|next| next.blocks.first());
-            next.into_iter().for_each(|next| self.prefetch(next));
+            next.into_iter().for_each(|next| drop(self.prefetch(next)));
             part.stats.nodes_popped += 1;
             self.estimate(posting, wanted, asked, &mut shortlist, &mut part.stats);
             part.cut = wanted.is_over.is_some_and(|is_over| is_over());
@@ -187,11 +188,13 @@ impl SpFresh {
         part.stats.bytes_touched += (likely.len() * self.layout.dim) as u64;
     }
 
-    fn prefetch(&self, block: &Block) {
+    /// Prefetches what is estimated next, and gives the copy of it, if it is kept.
+    fn prefetch(&self, block: &Block) -> Option<Loaded<Copied>> {
         let copied = block.copied();
         let read = block.read_copied(&self.layout, copied.as_deref());
         let first = read.first_part();
         prefetch_all(first.as_ptr(), first.len());
+        copied
     }
 
     /// Whether it costs less to read rows of the disk by their estimates than to read their eight-bit codes, and then about `k`
@@ -237,10 +240,14 @@ impl SpFresh {
         let slack = SLACK * distance.sqrt() + ROUNDED * rounding;
         let base = Base { distance, slack };
         let mut lower = [0f32; SLOTS];
+        let mut next = posting.blocks.first().and_then(|block| block.copied());
         for (at, block) in posting.blocks.iter().enumerate() {
-            let next = posting.blocks.get(at + 1);
-            next.into_iter().for_each(|next| self.prefetch(next));
-            let (copied, limit) = (block.copied(), shortlist.bound());
+            let copied = next;
+            next = posting
+                .blocks
+                .get(at + 1)
+                .and_then(|next| self.prefetch(next));
+            let limit = shortlist.bound();
             let read = block.read_copied(&self.layout, copied.as_deref());
             stats.bytes_touched += read.first_part().len() as u64;
             // SAFETY: a block has ways of the layout's dimension, which is that of the table, and is aligned.

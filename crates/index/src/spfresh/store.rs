@@ -109,7 +109,7 @@ impl Store {
         Store {
             file,
             places,
-            kept: Kept::default(),
+            kept: Kept::of(places.first),
             not_copied: Arc::default(),
             length: Mutex::default(),
             slots: Mutex::default(),
@@ -259,6 +259,12 @@ impl Store {
             + slots.named.capacity()
             + 6 * slots.free.len()
             + 4 * slots.held.capacity()
+    }
+
+    /// Slots that are in use.
+    pub(super) fn used(&self) -> usize {
+        let slots = self.slots.lock();
+        slots.named.len() - slots.free.len() - slots.held.len()
     }
 
     /// Bytes of the file, and those of them in no use.

@@ -70,10 +70,10 @@ impl<T> RwLock<T> {
 #[derive(Debug)]
 pub(crate) struct ArcSwap<T>(parking_lot::Mutex<Arc<T>>);
 
-/// What was loaded.
-pub(crate) struct Guard<T>(Arc<T>);
+/// What was behind a pointer.
+pub(crate) struct Loaded<T>(Arc<T>);
 
-impl<T> Deref for Guard<T> {
+impl<T> Deref for Loaded<T> {
     type Target = Arc<T>;
 
     fn deref(&self) -> &Arc<T> {
@@ -90,8 +90,8 @@ impl<T> ArcSwap<T> {
         ArcSwap(parking_lot::Mutex::new(Arc::new(value)))
     }
 
-    pub(crate) fn load(&self) -> Guard<T> {
-        Guard(self.load_full())
+    pub(crate) fn load(&self) -> Loaded<T> {
+        Loaded(self.load_full())
     }
 
     pub(crate) fn load_full(&self) -> Arc<T> {

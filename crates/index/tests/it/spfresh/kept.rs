@@ -15,6 +15,8 @@ const SPACE: Space = Space {
 };
 /// Bytes of the first part of a block of this space.
 const FIRST: usize = 512 + 4 * 32;
+/// What a copy of it counts for.
+const COPY: usize = FIRST + 64;
 
 /// A file that shows what was written without a copy, as a mapped one does; what was once shown is never freed.
 #[derive(Debug, Clone, Default)]
@@ -108,14 +110,18 @@ fn searches_read_first_parts_from_where_they_are_kept() -> Result<()> {
     let index = index_of(&file, &data, 0..3_000)?;
     let expected = answers(&index, &data);
     let before = index.memory_bytes();
-    assert_eq!((index.kept_bytes(), index.keep(FIRST - 1)), (0, 0));
-    assert_eq!(index.keep(5 * FIRST + 1), 5 * FIRST);
-    let kept = index.keep(usize::MAX);
+    let keep = |bytes: usize| {
+        index.keep(bytes);
+        index.kept_bytes()
+    };
+    assert_eq!((keep(0), keep(COPY - 1)), (0, 0));
+    assert_eq!((keep(5 * COPY + 1), keep(COPY)), (5 * COPY, 6 * COPY));
+    let kept = keep(usize::MAX / 2);
     assert!(
-        kept > 3_000 / 32 * FIRST && kept.is_multiple_of(FIRST),
+        kept > 3_000 / 32 * COPY && kept.is_multiple_of(COPY),
         "{kept}"
     );
-    assert_eq!((index.keep(kept), index.kept_bytes()), (kept, kept));
+    assert_eq!(keep(COPY), kept, "there is no more");
     assert_eq!(index.memory_bytes(), before + kept);
 
     file.spoilt.store(true, Ordering::Relaxed);
@@ -131,11 +137,16 @@ fn searches_read_first_parts_from_where_they_are_kept() -> Result<()> {
     assert_eq!(file.asked.load(Ordering::Relaxed), asked, "all is kept");
     file.spoilt.store(false, Ordering::Relaxed);
 
-    assert_eq!(index.keep(3 * FIRST), 3 * FIRST);
+    assert_eq!(index.let_go(kept - 3 * COPY), kept - 3 * COPY);
+    assert_eq!(index.kept_bytes(), 3 * COPY);
     search(&index, &data, &data.queries[0], (10, 8), &read);
     search(&index, &data, &data.queries[0], (10, 8), &all);
     assert!(file.asked.load(Ordering::Relaxed) >= asked + 5);
-    assert_eq!(index.keep(0), 0);
+    assert_eq!(
+        (index.let_go(usize::MAX), index.kept_bytes()),
+        (3 * COPY, 0)
+    );
+    assert_eq!(index.let_go(1), 0);
     assert_eq!(index.memory_bytes(), before);
     assert_eq!(answers(&index, &data), expected);
     Ok(())
@@ -146,17 +157,19 @@ fn what_is_kept_follows_blocks_and_stays_within_its_limit() -> Result<()> {
     let data = Data::clustered(SPACE, 6_000, 30, 6)?;
     let file = Shown::default();
     let index = index_of(&file, &data, 0..1_000)?;
-    let few = index.keep(usize::MAX);
+    index.keep(usize::MAX / 2);
+    let few = index.kept_bytes();
     (1_000..3_000).try_for_each(|row| index.insert(row, data.vector(row)))?;
-    let many = index.kept_bytes();
+    let still = index.kept_bytes();
     assert!(
-        many > 2 * few,
-        "{few}, then {many}: new blocks are kept too"
+        (few - COPY..=few).contains(&still),
+        "others took the place of those that went"
     );
-    assert_eq!(index.keep(usize::MAX), many);
-
-    let limit = many / 2;
-    assert!((limit - FIRST..=limit).contains(&index.keep(limit)));
+    index.keep(usize::MAX / 2);
+    assert!(index.kept_bytes() > 2 * few);
+    index.let_go(index.kept_bytes() / 2);
+    let limit = index.kept_bytes();
+    assert!(limit > few);
     for row in 3_000..6_000 {
         index.insert(row, data.vector(row))?;
         assert!(index.kept_bytes() <= limit);
@@ -164,7 +177,7 @@ fn what_is_kept_follows_blocks_and_stays_within_its_limit() -> Result<()> {
             index.sweep(&|row| row < 2_000, 0, usize::MAX)?;
         }
     }
-    index.keep(limit);
+    index.keep(10 * COPY);
     index.sweep(&|_| true, 0, usize::MAX)?;
     assert!(index.is_empty());
     assert_eq!(
@@ -180,25 +193,26 @@ fn searches_find_the_same_while_copies_come_and_go() -> Result<()> {
     let data = Data::clustered(SPACE, 3_000, 30, 7)?;
     let index = index_of(&Shown::default(), &data, 0..3_000)?;
     let expected = answers(&index, &data);
-    let bytes = index.keep(usize::MAX);
+    let keeper = |bytes: usize, stop: &AtomicBool| {
+        while !stop.load(Ordering::Relaxed) {
+            index.keep(bytes);
+            index.let_go(bytes / 2);
+            index.keep(bytes / 3);
+            index.let_go(bytes);
+        }
+    };
     let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for of in [3, 5] {
-            let (index, stop) = (&index, &stop);
-            scope.spawn(move || {
-                for part in (0..of).cycle() {
-                    index.keep(bytes * part / of);
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                }
-            });
+    let same = std::thread::scope(|scope| {
+        for copies in [20, 70] {
+            let (keeper, stop) = (&keeper, &stop);
+            scope.spawn(move || keeper(copies * COPY, stop));
         }
-        for _ in 0..20 {
-            assert_eq!(answers(&index, &data), expected);
-        }
+        let same = (0..20).all(|_| answers(&index, &data) == expected);
         stop.store(true, Ordering::Relaxed);
+        same
     });
-    assert_eq!(index.keep(0), 0);
+    assert!(same);
+    let kept = index.kept_bytes();
+    assert_eq!((index.let_go(kept), index.kept_bytes()), (kept, 0));
     Ok(())
 }
