@@ -25,7 +25,9 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
         return false;
     }
     let memory = memory::in_use(catalog);
-    let (needed, kept_bytes) = (memory.needed(), memory.kept_bytes);
+    let kept_bytes = memory.kept_bytes;
+    let process = (options.process_bytes)().saturating_sub(shared.process_bytes_before);
+    let needed = memory.needed().max(process.saturating_sub(kept_bytes));
     let to_come = memory::to_come(catalog, options, None);
     let free = options.memory_limit.saturating_sub(needed);
     let free = free.saturating_sub(to_come);

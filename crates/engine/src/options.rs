@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use longbow_index::{HnswParams, QuantizedParams, SpFreshParams};
 use longbow_log::{SyncMethod, SyncMode};
+use longbow_types::host;
 
 use crate::block_files::BlockFiles;
 use crate::graph_options::GraphOptions;
@@ -63,6 +64,9 @@ pub struct Options {
     pub max_log_bytes: u64,
     /// Most memory that tails, graphs and id maps may take, in bytes.
     pub memory_limit: u64,
+    /// Bytes of memory that the process holds now, of no file. What it has beyond the engine's accounting, since an allocator holds
+    /// more than is in use, is not taken for [`Memory::kept_bytes`](crate::Memory::kept_bytes).
+    pub process_bytes: fn() -> u64,
 }
 
 impl Options {
@@ -114,6 +118,7 @@ impl Options {
             checkpoint_interval: Duration::from_secs(3_600),
             max_log_bytes: 1 << 30,
             memory_limit: u64::MAX,
+            process_bytes: || host::anonymous_bytes().unwrap_or(0),
         }
     }
 }

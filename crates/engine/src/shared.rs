@@ -51,6 +51,8 @@ pub(crate) struct Shared {
     pub unsure: OnceLock<String>,
     /// Held by the thread that looks whether indexes are to be moved.
     pub moving: Mutex<()>,
+    /// What the process held in memory before the engine began.
+    pub process_bytes_before: u64,
     /// Number in the name of the next file.
     pub next_file: AtomicU64,
     to_applier: Sender<Option<Committed>>,
@@ -67,6 +69,7 @@ impl Shared {
         to_applier: Sender<Option<Committed>>,
     ) -> Self {
         let applied = watch::Sender::new(log.last_index());
+        let process_bytes_before = (options.process_bytes)();
         Shared {
             options,
             disk,
@@ -86,6 +89,7 @@ impl Shared {
             helpers: Helpers::new(),
             files: Mutex::new(()),
             moving: Mutex::new(()),
+            process_bytes_before,
             unsure: OnceLock::new(),
             next_file: AtomicU64::new(next_file),
             to_applier,

@@ -79,6 +79,8 @@ fn in_files(folder: &Path, limit: u64) -> Engine {
     let options = Options {
         path: folder.into(),
         memory_limit: limit,
+        // Other tests share the process.
+        process_bytes: || 0,
         seal_bytes: u64::MAX,
         graphs: GraphOptions {
             kind: IndexKind::SpFresh.into(),
@@ -138,6 +140,12 @@ fn what_searches_read_most_is_kept_while_there_is_room() {
     let request = SearchRequest::nearest(vector(end as u64 - 1), 10);
     let reply = engine.search("d", &request).expect("a search");
     assert_eq!(reply.ids().expect("ids")[0], Id::Int(end - 1));
+    drop(engine);
+
+    let engine = in_files(folder.path(), LIMIT);
+    wait_for_the_index(&engine);
+    engine.tidy().expect("a sound disk");
+    assert!(engine.memory().kept_bytes > 0, "after a start, too");
     drop(engine);
 
     let engine = in_files(folder.path(), u64::MAX);
