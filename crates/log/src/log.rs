@@ -119,7 +119,7 @@ impl Log {
     /// Queues an entry and returns the index it is given: the one after the last, in the order of the calls.
     ///
     /// `done` is called exactly once, on a thread of the log or of another caller, and in the order of the indexes: with
-    /// an [`Ack`] once the entry is as safe as the [`SyncMode`](crate::SyncMode) promises, or with the error. It must be short and must
+    /// an [`Ack`] once the entry is as safe as the [`SyncMode`] promises, or with the error. It must be short and must
     /// not wait for the log. Until then the index is a promise only: when a full disk refuses entries
     /// ([`Error::NoSpace`]), their indexes are given to those that come next. An entry that failed by
     /// [`Error::Poisoned`] may or may not be there, whole, when the log is opened again.
@@ -149,7 +149,7 @@ impl Log {
         self.queue(Group::new(entries, Done::Call(done)))
     }
 
-    /// Appends entries as [`append_all`](Log::append_all) does, and waits until they are as safe as the [`SyncMode`](crate::SyncMode)
+    /// Appends entries as [`append_all`](Log::append_all) does, and waits until they are as safe as the [`SyncMode`]
     /// promises. On a log that has nothing else to do, this thread does what there is to be done, which is quicker than to
     /// wake another. Not to be called by a completion, nor on a thread of an async runtime.
     ///
@@ -257,7 +257,7 @@ impl Log {
     }
 
     /// Waits until everything appended so far is durable, and returns the last durable index. Entries that a full disk
-    /// refuses on the way are not waited for. In [`SyncMode::Never`](crate::SyncMode::Never) this is what syncs.
+    /// refuses on the way are not waited for. In [`SyncMode::Never`] this is what syncs.
     pub fn sync(&self) -> Result<u64> {
         let mut state = self.shared.state.lock();
         let target = state.next - 1;
