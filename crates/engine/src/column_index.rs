@@ -200,10 +200,15 @@ impl ColumnIndex {
         self.successor.load_full()
     }
 
+    /// Its graph, and that of the index that is to take its place.
+    pub(crate) fn graphs(&self) -> impl Iterator<Item = Arc<Graph>> + use<> {
+        let successor = self.successor().map(|successor| successor.graph());
+        std::iter::once(self.graph()).chain(successor)
+    }
+
     /// Whether a file is one of its own, or of the index that is to take its place.
     pub(crate) fn holds(&self, file: &str) -> bool {
-        let of = |index: &ColumnIndex| index.graph().blocks() == Some(file);
-        of(self) || self.successor().is_some_and(|successor| of(&successor))
+        self.graphs().any(|graph| graph.blocks() == Some(file))
     }
 
     /// Lets an index be built to take its place, or none any more.

@@ -64,16 +64,11 @@ pub(crate) fn let_go(catalog: &Catalog, bytes: u64) -> bool {
 
 /// Indexes whose vectors are in files.
 fn in_files(catalog: &Catalog) -> Vec<Arc<Graph>> {
-    let datasets = catalog.datasets();
-    let indexes = datasets.iter().flat_map(|dataset| {
+    let mut all = Vec::new();
+    for dataset in catalog.datasets() {
         let indexes = dataset.indexes();
-        let both = indexes
-            .iter()
-            .flat_map(|index| [Some(Arc::clone(index)), index.successor()]);
-        both.flatten().collect::<Vec<_>>()
-    });
-    let graphs = indexes.map(|index| index.graph());
-    graphs
-        .filter(|graph| matches!(**graph, Graph::SpFresh { .. }))
-        .collect()
+        let graphs = indexes.iter().flat_map(|index| index.graphs());
+        all.extend(graphs.filter(|graph| matches!(**graph, Graph::SpFresh { .. })));
+    }
+    all
 }

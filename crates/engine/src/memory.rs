@@ -138,14 +138,9 @@ pub(crate) fn in_use(catalog: &Catalog) -> Memory {
         memory.tail_bytes += dataset.view().tail.bytes();
         memory.bookkeeping_bytes += dataset.bookkeeping_bytes();
         for index in dataset.indexes().iter() {
-            for index in [Some(Arc::clone(index)), index.successor()]
-                .into_iter()
-                .flatten()
-            {
-                let graph = index.graph();
-                let kept = graph.kept_bytes();
-                memory.kept_bytes += kept;
-                memory.index_bytes += (graph.memory_bytes() as u64).saturating_sub(kept);
+            for graph in index.graphs() {
+                memory.index_bytes += graph.memory_bytes() as u64;
+                memory.kept_bytes += graph.kept_bytes();
             }
         }
         memory.index_bytes += dataset.text().bytes();

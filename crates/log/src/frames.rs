@@ -16,7 +16,7 @@ const SMALL: usize = 4 << 10;
 
 /// So much is handed to the system at once, so that what is gathered stays in the cache, and where a sync is waited for,
 /// the disk begins with the first part of a large batch while the rest is copied.
-const CHUNK: usize = 256 << 10;
+pub(crate) const CHUNK: usize = 256 << 10;
 
 /// How a batch is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub(crate) const THREADS: usize = 2;
 
 /// While a sync is under way that acknowledgements wait for, so many bytes are worth a write of their own. Fewer wait for
 /// its end: they would not be acknowledged earlier, and cost a call each.
-pub(crate) const WORTH_WRITING: u64 = 64 << 10;
+const WORTH_WRITING: u64 = 64 << 10;
 
 /// Something to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! The log as its users see it.
 
 use crate::entry::Ack;
+use crate::frames::CHUNK;
 use crate::gate::{Gates, Waiter};
 use crate::group::{Done, Group};
-use crate::jobs::{THREADS, WORTH_WRITING, writes_are_synced};
+use crate::jobs::{THREADS, writes_are_synced};
 use crate::reader::{Reader, Step, record};
 use crate::recovery::{Opened, recover, remove_segment};
 use crate::replay::{Each, Replay};
@@ -189,7 +190,7 @@ impl Log {
     fn sum_ahead(&self, group: &mut Group) {
         let options = &self.shared.options;
         let by_pieces = options.sync == SyncMode::EveryAck && !writes_are_synced(options);
-        let many = group.entries.len() > 1 && group.bytes >= WORTH_WRITING;
+        let many = group.entries.len() > 1 && group.bytes > CHUNK as u64;
         let at_once = by_pieces && many && options.linger.is_zero();
         if !(at_once && self.shared.state.lock().is_idle()) {
             group.sum();

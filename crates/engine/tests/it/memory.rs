@@ -91,16 +91,22 @@ fn in_files(folder: &Path, limit: u64) -> Engine {
     Engine::open_folder(options).expect("a sound folder")
 }
 
+/// The same, with several times as many rows as fit into the limit.
+fn with_rows_in_files(folder: &Path) -> (Engine, SchemaRef) {
+    let engine = in_files(folder, LIMIT);
+    let schema = schema("euclidean", DataType::Float32, None);
+    put_all(&engine, &schema, 0..30_000, 0);
+    assert!(engine.memory().total() <= LIMIT);
+    wait_for_the_index(&engine);
+    (engine, schema)
+}
+
 /// Rows that only wait for their file are no reason to refuse others: several times the limit is taken by a column whose
 /// index is in a file.
 #[test]
 fn rows_on_their_way_into_files_make_room() {
     let folder = tempfile::tempdir().expect("a folder");
-    let engine = in_files(folder.path(), LIMIT);
-    let schema = schema("euclidean", DataType::Float32, None);
-    put_all(&engine, &schema, 0..30_000, 0);
-    assert!(engine.memory().total() <= LIMIT);
-    wait_for_the_index(&engine);
+    let (engine, schema) = with_rows_in_files(folder.path());
     assert_eq!(engine.dataset("d").expect("it exists").view().live, 30_000);
     for id in [0, 9_999, 29_999] {
         let request = SearchRequest::nearest(vector(id), 10);
@@ -118,10 +124,7 @@ fn rows_on_their_way_into_files_make_room() {
 #[test]
 fn what_searches_read_most_is_kept_while_there_is_room() {
     let folder = tempfile::tempdir().expect("a folder");
-    let engine = in_files(folder.path(), LIMIT);
-    let schema = schema("euclidean", DataType::Float32, None);
-    put_all(&engine, &schema, 0..30_000, 0);
-    wait_for_the_index(&engine);
+    let (engine, schema) = with_rows_in_files(folder.path());
     engine.checkpoint().expect("a checkpoint");
     engine.tidy().expect("a sound disk");
     let memory = engine.memory();

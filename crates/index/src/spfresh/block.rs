@@ -154,11 +154,25 @@ impl<'a> Read<'a> {
 
     #[inline(always)]
     pub(super) fn member(&self, at: usize) -> Member<'a> {
-        let (code, terms) = self.vector(at).split_at(self.layout.dim);
+        let Vector8 {
+            scale, norm, sum, ..
+        } = self.coded(at);
         Member {
             row: self.row(at),
-            own: terms[12] == 1,
-            code,
+            own: self.own(at),
+            code: &self.vector(at)[..self.layout.dim],
+            scale,
+            norm,
+            sum,
+        }
+    }
+
+    /// The eight-bit code of a vector with its terms, as distances are taken of it: nothing of the first part.
+    #[inline(always)]
+    pub(super) fn coded(&self, at: usize) -> Vector8 {
+        let (code, terms) = self.vector(at).split_at(self.layout.dim);
+        Vector8 {
+            code: code.as_ptr().cast(),
             scale: f32::from_le_bytes(array(terms, 0)),
             norm: f32::from_le_bytes(array(terms, 4)),
             sum: i32::from_le_bytes(array(terms, 8)),

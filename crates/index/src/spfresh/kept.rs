@@ -79,6 +79,9 @@ impl SpFresh {
         }
         kept.most.fetch_max(kept.bytes() + bytes, Ordering::Relaxed);
         for directory in self.directories() {
+            if !kept.has_room() {
+                break;
+            }
             let postings: Vec<&Arc<Posting>> = directory.iter().collect();
             for some in postings.chunks(TOGETHER) {
                 if !kept.has_room() {

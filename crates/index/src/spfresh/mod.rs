@@ -4,7 +4,7 @@
 //! ([`centroids`]), and where the blocks of each posting lie. The blocks hold the codes of the vectors: of one bit an element for the way from the
 //! centroid, by which 32 are estimated at once ([`block`]), and of eight bits, which are read of those that can be among the
 //! nearest by the bounds of all estimates ([`shortlist`]). They are read where the file is mapped, in which the two lie
-//! apart ([`places`]). The vectors themselves are the caller's, and read for the last candidates only.
+//! apart ([`places`]); or, where file and rows are larger than memory, of copies ([`kept`]). The vectors themselves are the caller's, and read for the last candidates only.
 //!
 //! After SPANN (Chen et al., arXiv 2111.08566) and SPFresh (Xu et al., arXiv 2410.14452), whose protocol LIRE keeps the
 //! index fresh without a rebuild:
@@ -210,7 +210,8 @@ impl SpFresh {
         lengths.fold((0, 0), |(most, all), len| (most.max(len), all + len))
     }
 
-    /// Bytes of memory: centroids, where the blocks are, and room that searches left to work in.
+    /// Bytes of memory: centroids, where the blocks are, and room that searches left to work in; but not what is kept of blocks
+    /// as long as there is room, see [`SpFresh::kept_bytes`].
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let directories = self.directories();

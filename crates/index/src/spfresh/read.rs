@@ -174,13 +174,13 @@ impl SpFresh {
                 prefetch_all(vector.as_ptr(), vector.len());
             }
             let (block, slot) = one.place;
-            let member = block.read(&self.layout).member(slot);
-            // SAFETY: the code of a member has the dimension of the encoder.
-            let distance = unsafe { asked.encoder.distance(asked.query, member.vector()) };
+            let vector = block.read(&self.layout).coded(slot);
+            // SAFETY: the code of a block's vector has the dimension of the encoder.
+            let distance = unsafe { asked.encoder.distance(asked.query, vector) };
             near.push(Found {
                 distance,
                 row: one.row,
-                error: self.error(member.scale, distance),
+                error: self.error(vector.scale, distance),
             });
         }
         part.cold.rest |= self.store.file.reads() > reads_then;

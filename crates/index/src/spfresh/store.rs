@@ -255,10 +255,7 @@ impl Store {
     pub(super) fn memory_bytes(&self) -> usize {
         let slots = self.slots.lock();
         // A set has some more for its nodes.
-        self.kept.bytes()
-            + slots.named.capacity()
-            + 6 * slots.free.len()
-            + 4 * slots.held.capacity()
+        slots.named.capacity() + 6 * slots.free.len() + 4 * slots.held.capacity()
     }
 
     /// Slots that are in use.

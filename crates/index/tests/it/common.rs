@@ -193,6 +193,15 @@ pub fn all(_: u64) -> bool {
     true
 }
 
+/// Of float32 elements, by Euclidean distance.
+pub const fn floats(dim: usize) -> Space {
+    Space {
+        scalar: Scalar::F32,
+        metric: Metric::Euclidean,
+        dim,
+    }
+}
+
 /// Vectors around 40 centres that lie around `shift`, whose lengths vary by a factor of about `e ^ spread`, and
 /// queries like them but for the lengths.
 pub fn lengths(dim: usize, spread: f32, shift: f32) -> Result<Data> {

@@ -1,6 +1,6 @@
 //! The exact scan against sorting everything.
 
-use crate::common::{Data, all, kinds};
+use crate::common::{Data, all, floats, kinds};
 use longbow_index::flat::{Flat, scan, scan_rows};
 use longbow_index::{
     Metric, Neighbor, Query, Result, Scalar, SearchStats, Space, TopK, VectorIndex, VectorSource,
@@ -102,11 +102,7 @@ fn scattered_rows_are_scored_as_in_a_scan() -> Result<()> {
 
 #[test]
 fn only_rows_that_can_enter_are_asked_about() -> Result<()> {
-    let space = Space {
-        scalar: Scalar::F32,
-        metric: Metric::Euclidean,
-        dim: 1,
-    };
+    let space = floats(1);
     let bytes: Vec<u8> = (0..10_000u32)
         .flat_map(|x| (x as f32).to_le_bytes())
         .collect();

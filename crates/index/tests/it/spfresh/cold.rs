@@ -1,12 +1,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use longbow_index::{
-    Metric, Query, Result, Scalar, SearchStats, SpFresh, SpFreshParams, Space, VectorSource,
-};
+use longbow_index::{Query, Result, SearchStats, SpFresh, SpFreshParams, VectorSource};
 
 use super::build_in;
 use super::file::MemoryFile;
-use crate::common::Data;
+use crate::common::{Data, floats};
 
 /// Rows of which each that is compared is said to be read from the disk, while that is wanted.
 struct Rows<'a> {
@@ -75,11 +73,7 @@ impl World<'_> {
 /// Once a search has had a page read, the next ones ask for such pages of theirs beforehand, and find the same.
 #[test]
 fn searches_ask_for_pages_once_one_had_some_read() -> Result<()> {
-    let space = Space {
-        scalar: Scalar::F32,
-        metric: Metric::Euclidean,
-        dim: 32,
-    };
+    let space = floats(32);
     let data = Data::clustered(space, 3_000, 30, 5)?;
     let file = MemoryFile::default();
     let index = build_in(&file, &data, SpFreshParams::default(), 0..3_000)?;
@@ -130,11 +124,7 @@ fn searches_ask_for_pages_once_one_had_some_read() -> Result<()> {
 /// alone. That finds as much, in loose clusters and in tight ones.
 #[test]
 fn rows_that_are_read_by_their_estimates_are_the_nearest() -> Result<()> {
-    let space = Space {
-        scalar: Scalar::F32,
-        metric: Metric::Euclidean,
-        dim: 768,
-    };
+    let space = floats(768);
     let mut by_rows = 0;
     for (centres, spread, k) in [(600, 0.5, 40), (600, 0.5, 2), (12, 0.5, 10), (12, 0.02, 10)] {
         let data = Data::spread(space, (4_000, centres), spread, 8)?;

@@ -8,7 +8,7 @@ mod kept;
 mod recall;
 mod saved;
 
-use longbow_index::{Query, Result, SearchStats, SpFresh, SpFreshParams};
+use longbow_index::{BlockFile, Query, Result, SearchStats, SpFresh, SpFreshParams};
 
 use crate::common::Data;
 use file::MemoryFile;
@@ -20,7 +20,7 @@ fn build(data: &Data, params: SpFreshParams, rows: std::ops::Range<u64>) -> Resu
 
 /// An index with its blocks in a file.
 fn build_in(
-    file: &MemoryFile,
+    file: &(impl BlockFile + Clone + 'static),
     data: &Data,
     params: SpFreshParams,
     rows: std::ops::Range<u64>,
