@@ -67,6 +67,12 @@ pub fn noise(len: u64, seed: u64) -> Bytes {
     Bytes::from(bytes)
 }
 
+/// A caller is warm after so many hand-ins.
+const WARM_HAND_INS: u64 = 512;
+
+/// How long callers are waited for that take longer to become warm: few entries a second may be all that is offered.
+const LONGEST_WARM_UP: Duration = Duration::from_secs(1);
+
 /// What all callers of a load share.
 #[derive(Default)]
 struct Tally {
@@ -186,6 +192,7 @@ impl Load<'_> {
         let span = match self.case.amount {
             Amount::Time(time) => self.with_callers(&callers, &tally, || {
                 thread::sleep(self.warm_up);
+                self.wait_until_warm(&callers, &tally);
                 tally.measure(true);
                 let from = mark();
                 thread::sleep(time);
@@ -207,6 +214,17 @@ impl Load<'_> {
         match held(&tally.failure).take() {
             Some(error) => Err(error.into()),
             None => Ok((span, latencies(&callers))),
+        }
+    }
+
+    /// Waits until the memory that each caller needs was touched before: the system clears it by megabytes at the first touch,
+    /// which for a hundred new threads takes half a second.
+    fn wait_until_warm(&self, callers: &[Arc<Caller>], tally: &Tally) {
+        let enough = WARM_HAND_INS * self.case.batch;
+        let is_warm = |caller: &Arc<Caller>| caller.acked.load(Ordering::Relaxed) >= enough;
+        let latest = Instant::now() + LONGEST_WARM_UP;
+        while !callers.iter().all(is_warm) && !tally.stopped() && Instant::now() < latest {
+            thread::sleep(NAP);
         }
     }
 
