@@ -4,7 +4,7 @@
 //! order. Whoever finds a job to be done that nobody is at may take it: the log's own threads, and a caller that would
 //! have to wait anyway and finds the log idle, which saves it two changes of thread. So the next batch is written while
 //! one is synced, and one is synced while the callers of the one before are woken; what queued while the disk was busy
-//! is the next batch, which makes group commit need no timer.
+//! is the next batch, so group commit needs no interval. `gathering.rs` says when a sync is worth holding back for a moment.
 
 use crate::gate::GATES;
 use crate::state::{Shared, State};
@@ -18,8 +18,8 @@ use std::time::Instant;
 /// The log's own threads. One writes or tells while another waits for the disk.
 pub(crate) const THREADS: usize = 2;
 
-/// While a sync is under way that acknowledgements wait for, so many bytes are worth a write of their own. Fewer wait for
-/// its end: they would not be acknowledged earlier, and cost a call each.
+/// While a sync is under way that acknowledgements wait for, or before one that waits for more, so many bytes are worth a
+/// write of their own. Fewer wait: they would not be acknowledged earlier, and cost a call each.
 const WORTH_WRITING: u64 = 64 << 10;
 
 /// Something to be done.
@@ -37,7 +37,14 @@ impl State {
             return false;
         }
         let waited_for = self.syncing && options.sync == SyncMode::EveryAck;
-        !waited_for || self.queue_bytes >= WORTH_WRITING
+        !(waited_for || self.gathers_until().is_some()) || self.queue_bytes >= WORTH_WRITING
+    }
+
+    /// Until when the next sync waits for more.
+    fn gathers_until(&self) -> Option<Instant> {
+        let is_any = !self.queue.is_empty() || self.durable < self.written;
+        let gathers = is_any && !self.closed && self.poison.is_none();
+        gathers.then(|| self.gathering.holds_until()).flatten()
     }
 
     /// Until when the queue waits for more.
@@ -58,7 +65,8 @@ impl State {
             SyncMode::Never => self.sync_wanted.min(self.written),
             SyncMode::Background { .. } | SyncMode::EveryAck => self.written,
         };
-        !self.syncing && self.poison.is_none() && self.durable < wanted
+        let gathers = || self.written < self.gathering.goal() || self.gathers_until().is_some();
+        !self.syncing && self.poison.is_none() && self.durable < wanted && !gathers()
     }
 
     fn can_tell(&self) -> bool {
@@ -119,8 +127,10 @@ impl Shared {
     pub(crate) fn call_for_work(&self, state: &mut State) {
         if state.idle > 0
             && !state.called
-            // A batch that lingers needs a thread that wakes in time.
-            && (state.has_batch(&self.options) || state.next_job(&self.options).0.is_some())
+            // What lingers or is held back needs a thread that wakes in time.
+            && (state.has_batch(&self.options)
+                || (!state.timed && state.gathers_until().is_some())
+                || state.next_job(&self.options).0.is_some())
         {
             state.called = true;
             self.work.notify_one();
@@ -140,16 +150,7 @@ impl Shared {
             } else if state.is_over(self.options.sync) {
                 break;
             } else {
-                state.idle += 1;
-                let until = state.lingers_until(&self.options);
-                match until.filter(|_| state.has_batch(&self.options)) {
-                    Some(until) => {
-                        self.work.wait_until(&mut state, until);
-                    }
-                    None => self.work.wait(&mut state),
-                }
-                state.idle -= 1;
-                state.called = false;
+                self.rest(&mut state);
             }
         }
         state.threads -= 1;
@@ -160,6 +161,23 @@ impl Shared {
             self.finish();
         }
         self.progress.notify_all();
+    }
+
+    /// Waits for something to be done, or for its time to come.
+    fn rest(&self, state: &mut MutexGuard<'_, State>) {
+        let lingers = state.lingers_until(&self.options);
+        let lingers = lingers.filter(|_| state.has_batch(&self.options));
+        let gathers = state.gathers_until();
+        state.idle += 1;
+        if let Some(until) = lingers.or(gathers) {
+            state.timed |= gathers.is_some();
+            self.work.wait_until(state, until);
+            state.timed &= gathers.is_none();
+        } else {
+            self.work.wait(state);
+        }
+        state.idle -= 1;
+        state.called = false;
     }
 
     /// Does what there is to be done until `done`, or until there is nothing that nobody else is at.
@@ -200,7 +218,9 @@ impl Shared {
         state.writing = true;
         drop(state);
         let mut writer = self.writer.lock();
+        let started = Instant::now();
         let outcome = writer.commit(self, &mut batch, durable);
+        let took = started.elapsed();
         drop(writer);
         let mut state = self.state.lock();
         state.writing = false;
@@ -208,7 +228,11 @@ impl Shared {
             Ok(written) => written.note(&mut state, batch, &self.options),
             Err(refusal) => refusal.note(&mut state, batch),
         }
-        state.settle(self.options.sync);
+        if writes_are_synced(&self.options) {
+            state.settle_synced(self.options.sync, took);
+        } else {
+            state.settle(self.options.sync);
+        }
         self.progress.notify_all();
         state
     }
@@ -264,9 +288,10 @@ impl Shared {
             true => self.disk.sync_dir(&self.options.dir),
             false => Ok(()),
         });
+        let took = started.elapsed();
         if synced.is_ok() {
             // Before anyone can see that something is durable.
-            self.options.observer.synced(started.elapsed(), bytes);
+            self.options.observer.synced(took, bytes);
         }
         let mut state = self.state.lock();
         state.syncing = false;
@@ -274,7 +299,7 @@ impl Shared {
             Ok(()) => state.note_durable(target, bytes),
             Err(cause) => state.poison(Arc::new(cause)),
         }
-        state.settle(self.options.sync);
+        state.settle_synced(self.options.sync, took);
         self.progress.notify_all();
         state
     }
@@ -317,6 +342,62 @@ mod tests {
         let disk = Arc::new(MemoryDisk::new());
         let (log, _) = Log::open(disk, options, 0, &mut |_| Ok(())).unwrap();
         (log, release)
+    }
+
+    /// A log that is told that so many hand-ins were just told of a sync that took an hour.
+    fn gathering_log(missing: usize) -> (Log, Receiver<u64>) {
+        struct Syncs(Mutex<Sender<u64>>);
+        impl Observer for Syncs {
+            fn written(&self, _bytes: u64) {}
+            fn synced(&self, _took: Duration, bytes: u64) {
+                // An error: the test has ended.
+                let _ = self.0.lock().send(bytes);
+            }
+        }
+        let (tell, syncs) = channel();
+        let options = Options {
+            sync: SyncMode::EveryAck,
+            observer: Arc::new(Syncs(Mutex::new(tell))),
+            prepared_segments: 0,
+            ..Options::new("log")
+        };
+        let disk = Arc::new(MemoryDisk::new());
+        let (log, _) = Log::open(disk, options, 0, &mut |_| Ok(())).unwrap();
+        let hour = Duration::from_secs(3600);
+        let mut state = log.shared.state.lock();
+        state.gathering.begin(missing, 1, hour, Instant::now());
+        drop(state);
+        (log, syncs)
+    }
+
+    #[test]
+    fn a_sync_waits_for_those_who_were_just_told() {
+        let (log, syncs) = gathering_log(2);
+        let (tell, told) = channel();
+        let append = || {
+            let tell = tell.clone();
+            let done = move |ack: crate::Result<crate::Ack>| tell.send(ack.unwrap().index).unwrap();
+            log.append(durable(), Box::new(done)).unwrap();
+        };
+        append();
+        // One of the log's threads looks at the time, and neither writes.
+        wait_for(&log, |state| state.timed && state.idle == THREADS);
+        assert_eq!(log.shared.state.lock().queue.len(), 1);
+        append();
+        assert_eq!((told.recv().unwrap(), told.recv().unwrap()), (1, 2));
+        let bytes = 2 * crate::frame_bytes(0);
+        assert_eq!(syncs.try_iter().collect::<Vec<_>>(), [bytes]);
+    }
+
+    #[test]
+    fn a_log_that_is_closed_waits_for_nobody() {
+        let (log, _syncs) = gathering_log(2);
+        thread::scope(|scope| {
+            let caller = scope.spawn(|| log.append_and_wait([durable()]));
+            wait_for(&log, |state| state.timed && state.idle == THREADS);
+            log.close().unwrap();
+            assert_eq!(caller.join().unwrap().unwrap().index, 1);
+        });
     }
 
     /// Waits until the log is in a state.

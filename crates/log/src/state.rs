@@ -1,6 +1,7 @@
 //! What the callers and the log's threads share.
 
 use crate::gate::Gates;
+use crate::gathering::Gathering;
 use crate::group::{Done, Group};
 use crate::retention::Retention;
 use crate::segment::Segment;
@@ -14,7 +15,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 use std::thread::ThreadId;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Everything behind the one short lock.
 pub(crate) struct State {
@@ -24,6 +25,8 @@ pub(crate) struct State {
     pub(crate) queue_entries: usize,
     pub(crate) queue_bytes: u64,
     pub(crate) queue_since: Option<Instant>,
+    /// Who is waited for before the next sync.
+    pub(crate) gathering: Gathering,
     /// How many batches were taken from the queue.
     batches: usize,
     /// What is written, and not yet as safe as was promised; and what was refused behind it.
@@ -62,6 +65,8 @@ pub(crate) struct State {
     pub(crate) threads: usize,
     pub(crate) idle: usize,
     pub(crate) called: bool,
+    /// One of the threads wakes when nobody is waited for any longer.
+    pub(crate) timed: bool,
 }
 
 impl State {
@@ -72,6 +77,7 @@ impl State {
             queue_entries: 0,
             queue_bytes: 0,
             queue_since: None,
+            gathering: Gathering::default(),
             batches: 0,
             unsafe_groups: VecDeque::new(),
             told: VecDeque::new(),
@@ -94,6 +100,7 @@ impl State {
             threads,
             idle: 0,
             called: false,
+            timed: false,
         }
     }
 
@@ -175,6 +182,7 @@ impl State {
             self.queue_since = Some(Instant::now());
         }
         let first = group.first;
+        self.gathering.note_arrival(group.last());
         self.queue.push_back(group);
         Ok(first)
     }
@@ -210,6 +218,19 @@ impl State {
         batch
     }
 
+    /// Finds out what may be told after a sync that took so long.
+    pub(crate) fn settle_synced(&mut self, mode: SyncMode, took: Duration) {
+        let before = self.told.len();
+        self.settle(mode);
+        if mode == SyncMode::EveryAck {
+            let told = self.told.iter().skip(before);
+            let (told, bytes) = told.fold((0, self.queue_bytes), |(told, bytes), (group, _)| {
+                (told + 1, bytes + group.bytes)
+            });
+            self.gathering.begin(told, bytes, took, Instant::now());
+        }
+    }
+
     /// Finds out what may be told now.
     pub(crate) fn settle(&mut self, mode: SyncMode) {
         if let Some(error) = self.poisoned() {
@@ -243,6 +264,7 @@ impl State {
     /// Refuses a batch and everything queued behind it, whose indexes are given to the entries that come next.
     pub(crate) fn refuse(&mut self, batch: VecDeque<Group>, error: &Error) {
         self.next = batch[0].first;
+        self.gathering.give_up();
         for mut group in batch.into_iter().chain(self.take_queue()) {
             // They are told when those before them are.
             group.refused = Some(error.clone());
