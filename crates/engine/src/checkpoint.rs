@@ -35,6 +35,7 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
     if let Some(cause) = shared.unsure.get() {
         return Err(Error::Unsure(cause.clone()));
     }
+    let began = shared.unsaved.begin_saving();
     let number = shared.checkpoint.load(Ordering::Acquire) + 1;
     let first_file = shared.next_file.load(Ordering::Relaxed);
     let path = shared.options.path.join(MANIFEST);
@@ -52,6 +53,7 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
         }
     };
     shared.checkpoint.store(number, Ordering::Release);
+    shared.unsaved.saved(began);
     for dataset in shared.catalog.datasets() {
         for index in dataset.indexes().iter() {
             if let Err(error) = index.graph().hold() {
@@ -63,6 +65,18 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
     shared.log.purge(covered(&manifest))?;
     sweep(shared, &manifest)?;
     Ok(number)
+}
+
+/// Makes a checkpoint if that saves enough work of the indexers.
+///
+/// # Errors
+/// As [`make`].
+pub(crate) fn save_work(shared: &Shared) -> Result<()> {
+    let is_sound = shared.log.poisoned().is_none();
+    if is_sound && shared.unsaved.is_worth_saving(shared.options.index_work) {
+        make(shared)?;
+    }
+    Ok(())
 }
 
 /// The log index up to which a checkpoint holds everything.

@@ -1,5 +1,7 @@
 //! From a configuration to the engine's options.
 
+use std::time::Duration;
+
 use longbow_index::{HnswParams, QuantizedParams, SpFreshParams};
 use longbow_log::{SyncMethod, SyncMode};
 use longbow_types::{Config, IndexChoice, QuantizationChoice, WalSyncMethod};
@@ -9,6 +11,9 @@ use crate::index_kind::IndexKind;
 use crate::index_policy::IndexPolicy;
 use crate::options::Options;
 use crate::quantization::Quantization;
+
+/// Indexing that a checkpoint is made for.
+const INDEX_WORK: Duration = Duration::from_secs(5);
 
 impl Options {
     /// The keys of the configuration that an engine reads; the others are for a server.
@@ -77,6 +82,10 @@ impl Options {
             seal_bytes: config.storage_segment_size,
             tidy_interval: config.compact_interval,
             checkpoint_interval: config.snapshot_interval,
+            index_work: match config.snapshot_interval {
+                Duration::ZERO => defaults.index_work,
+                _ => INDEX_WORK,
+            },
             max_log_bytes: config.max_wal_size,
             memory_limit: config.memory_limit,
             recall_share: config.recall_share,

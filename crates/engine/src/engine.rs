@@ -392,6 +392,10 @@ impl Inner {
             // A thread that panicked has said so; the state it left is on disk.
             let _ = thread.join();
         }
+        if let Err(error) = checkpoint::save_work(&self.shared) {
+            // Nothing but time is lost.
+            tracing::warn!(%error, "indexes are not saved, and are made again at the next start");
+        }
         // Everything queued is written, synced and handed to the applier by then.
         let closed = self.shared.log.close();
         self.shared.end_applier();

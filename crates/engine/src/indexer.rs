@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
@@ -75,8 +75,12 @@ fn round(shared: &Shared, turn: usize) -> bool {
     moving::review(shared);
     let datasets = shared.catalog.datasets();
     let mut worked = false;
+    let began = Instant::now();
     for step in 0..datasets.len() {
         worked |= work(shared, &datasets[(turn + step) % datasets.len()]);
+    }
+    if worked {
+        shared.unsaved.add(began.elapsed());
     }
     worked
 }

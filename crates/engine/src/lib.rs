@@ -123,6 +123,7 @@ mod text_file;
 mod text_index;
 mod text_merge;
 mod time_limits;
+mod unsaved;
 mod vacuum;
 mod vectors;
 mod verify;

@@ -63,6 +63,10 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             report("checkpoint", "all", checkpoint::make(shared).map(drop));
             last_checkpoint = Instant::now();
         }
+        let mut datasets = shared.catalog.datasets().into_iter();
+        if datasets.all(|dataset| dataset.unindexed() == 0) {
+            report("checkpoint", "all", checkpoint::save_work(shared));
+        }
     }
 }
 

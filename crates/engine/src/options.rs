@@ -60,6 +60,9 @@ pub struct Options {
     pub tidy_interval: Duration,
     /// Longest time between checkpoints; zero: they are made by size only.
     pub checkpoint_interval: Duration,
+    /// Time of work on indexes from which on a checkpoint is made for its sake, when they are complete and when the engine is closed.
+    /// Default: never; a node says 5 seconds.
+    pub index_work: Duration,
     /// Bytes of log at which a checkpoint is made.
     pub max_log_bytes: u64,
     /// Most memory that tails, graphs and id maps may take, in bytes.
@@ -116,6 +119,7 @@ impl Options {
             seal_bytes: 128 << 20,
             tidy_interval: Duration::from_secs(5),
             checkpoint_interval: Duration::from_secs(3_600),
+            index_work: Duration::MAX,
             max_log_bytes: 1 << 30,
             memory_limit: u64::MAX,
             process_bytes: || host::anonymous_bytes().unwrap_or(0),

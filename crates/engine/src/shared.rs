@@ -15,6 +15,7 @@ use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
 use crate::helpers::Helpers;
 use crate::options::Options;
+use crate::unsaved::UnsavedWork;
 
 /// State shared by the engine's callers and threads.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     /// Rounds in which an idle indexer got something done.
     pub jobs_done: AtomicU64,
     pub maintenance: Bell,
+    /// What the indexers did that no checkpoint holds.
+    pub unsaved: UnsavedWork,
     /// Graphs of the last checkpoint that could not be read.
     pub rebuilt_graphs: AtomicUsize,
     /// Text indexes of the last checkpoint that could not be read.
@@ -83,6 +86,7 @@ impl Shared {
             starved: Bell::default(),
             jobs_done: AtomicU64::new(0),
             maintenance: Bell::default(),
+            unsaved: UnsavedWork::default(),
             rebuilt_graphs: AtomicUsize::new(0),
             rebuilt_texts: AtomicUsize::new(0),
             recall: Bell::default(),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_pyarrow::PyArrowType;
@@ -92,10 +93,14 @@ impl Engine {
     /// Opens a data folder, or an engine in memory without one. The settings are texts, as the command line takes them.
     #[new]
     fn open(py: Python<'_>, path: Option<&str>, settings: Vec<(String, String)>) -> PyResult<Self> {
-        let options = Options::configured(&configured(path, settings)?);
+        let mut options = Options::configured(&configured(path, settings)?);
         let disk: Arc<dyn Disk> = match path {
             Some(_) => Arc::new(RealDisk),
-            None => Arc::new(MemoryDisk::new()),
+            None => {
+                // Nobody opens it again.
+                options.index_work = Duration::MAX;
+                Arc::new(MemoryDisk::new())
+            }
         };
         let inner = py.detach(|| Inner::open(disk, options)).map_err(of)?;
         let calls = Arc::new(Calls::default());

@@ -225,7 +225,7 @@ options! {
         wal_max_queued: u64, Bytes(1 << 20, MAX_BYTES), Text("1GiB");
         /// How long a write of the log waits for more to write.
         wal_linger: Duration, Span(0, 1000), Text("0");
-        /// A checkpoint is made this often; 0: only by size.
+        /// A checkpoint is made this often, and once indexes are complete or the node is stopped, if it saves more than 5 seconds of indexing; 0: only by size.
         snapshot_interval: Duration, Span(0, 30 * 24 * HOUR), Text("1h");
         /// A checkpoint is made when the log is this large.
         max_wal_size: u64, Bytes(1 << 20, MAX_BYTES), Text("1GiB");

@@ -31,3 +31,4 @@ mod rows;
 mod shapes;
 mod space;
 mod text;
+mod unsaved;

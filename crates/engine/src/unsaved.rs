@@ -1,0 +1,80 @@
+//! The work of the indexers that no checkpoint holds.
+//!
+//! What is not in a checkpoint is indexed anew after a start: rows come back from the log within a second, their graph takes
+//! a minute of all cores a million. So a checkpoint is worth making for its sake, too, when the indexers rest and when the
+//! engine is closed. It writes whole graphs, so it has to save far more time than it takes.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How many times as long as the last checkpoint took what the next one saves has to have taken: so they take at most a
+/// twentieth of the time of the indexers.
+const WORTH: u32 = 20;
+
+/// What indexers did since the last checkpoint began, and what that one took; both in nanoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct UnsavedWork {
+    worked: AtomicU64,
+    last_save: AtomicU64,
+}
+
+impl UnsavedWork {
+    /// A thread worked on indexes for so long.
+    pub(crate) fn add(&self, took: Duration) {
+        self.worked.fetch_add(nanoseconds(took), Ordering::Relaxed);
+    }
+
+    /// Before a checkpoint looks at the indexes: what is done from here on may not be in it. If it fails, the work so far
+    /// is forgotten too, so that a full disk is not tried again and again.
+    pub(crate) fn begin_saving(&self) -> Instant {
+        self.worked.store(0, Ordering::Relaxed);
+        Instant::now()
+    }
+
+    /// After a checkpoint holds that began then.
+    pub(crate) fn saved(&self, began: Instant) {
+        let took = nanoseconds(began.elapsed());
+        self.last_save.store(took, Ordering::Relaxed);
+    }
+
+    /// Whether a checkpoint is worth making where less work than `least` is not.
+    pub(crate) fn is_worth_saving(&self, least: Duration) -> bool {
+        let worked = Duration::from_nanos(self.worked.load(Ordering::Relaxed));
+        let last_save = Duration::from_nanos(self.last_save.load(Ordering::Relaxed));
+        !worked.is_zero() && worked >= least.max(last_save.saturating_mul(WORTH))
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn enough_work_is_worth_saving_until_it_is_saved() {
+        let unsaved = UnsavedWork::default();
+        assert!(!unsaved.is_worth_saving(Duration::ZERO));
+        unsaved.add(3 * SECOND);
+        assert!(unsaved.is_worth_saving(3 * SECOND) && !unsaved.is_worth_saving(4 * SECOND));
+        let began = unsaved.begin_saving();
+        // It may not be in the checkpoint.
+        unsaved.add(2 * SECOND);
+        unsaved.saved(began);
+        assert!(unsaved.is_worth_saving(2 * SECOND) && !unsaved.is_worth_saving(3 * SECOND));
+    }
+
+    #[test]
+    fn work_that_took_hardly_longer_than_saving_it_is_not() {
+        let unsaved = UnsavedWork::default();
+        unsaved.saved(Instant::now() - 2 * SECOND);
+        unsaved.add(39 * SECOND);
+        assert!(!unsaved.is_worth_saving(SECOND));
+        unsaved.add(10 * SECOND);
+        assert!(unsaved.is_worth_saving(SECOND));
+    }
+}
