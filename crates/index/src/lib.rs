@@ -72,6 +72,7 @@ mod mix;
 mod origin;
 mod pool;
 mod quantized;
+mod side_by_side;
 mod space;
 mod spfresh;
 mod sphere;

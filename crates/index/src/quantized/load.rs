@@ -1,4 +1,5 @@
-use std::sync::atomic::Ordering;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use longbow_kernels::rabitq::SLOTS;
 
@@ -8,8 +9,12 @@ use super::save::{MAGIC, NODE, VERSION};
 use super::{QuantizedGraph, QuantizedParams};
 use crate::checkpoint::{Reader, checked, same};
 use crate::error::{Error, Result};
+use crate::side_by_side::{side_by_side, threads};
 use crate::space::Space;
 use crate::vector8::Vector8;
+
+/// Nodes whose edges a thread encodes at a time.
+const SHARE: u32 = 1 << 10;
 
 impl QuantizedGraph {
     /// Whether bytes begin as [`QuantizedGraph::save`] writes them.
@@ -147,17 +152,39 @@ impl QuantizedGraph {
         }
     }
 
-    /// Makes the codes of all edges of a level.
+    /// Makes the codes of all edges of a level, on all cores: what one of them takes its time for is waiting for memory.
     fn encode_edges(&self, level: &Level) {
-        let mut bits = vec![0; self.encoder().dim() / 16];
-        for node in 0..level.blocks.claimed() {
-            for slot in 0..SLOTS {
-                // SAFETY: all nodes were written, and neighbours are some of them.
-                unsafe {
-                    let to = level.blocks.ids(node)[slot].load(Ordering::Relaxed);
-                    if to != NONE {
-                        self.set_edge(level, node, slot, to, &mut bits);
-                    }
+        let (nodes, next) = (level.blocks.claimed(), AtomicU32::new(0));
+        let threads = threads().min(nodes.div_ceil(SHARE) as usize);
+        side_by_side(threads, || {
+            let mut bits = vec![0; self.encoder().dim() / 16];
+            loop {
+                let first = next.fetch_add(SHARE, Ordering::Relaxed);
+                if first >= nodes {
+                    break;
+                }
+                self.encode_edges_of(level, first..nodes.min(first + SHARE), &mut bits);
+            }
+        });
+    }
+
+    /// Makes the codes of the edges of some nodes, none of which another thread is at.
+    fn encode_edges_of(&self, level: &Level, nodes: Range<u32>, bits: &mut [u16]) {
+        // SAFETY: all nodes were written, and neighbours are some of them.
+        let neighbours = |node| unsafe { level.blocks.ids(node) }.iter().enumerate();
+        for node in nodes.clone() {
+            // While the edges of this one are encoded, what the next ones lead to comes from memory.
+            for (_, to) in neighbours((node + 1).min(nodes.end - 1)) {
+                let to = to.load(Ordering::Relaxed);
+                if to != NONE {
+                    level.blocks.prefetch_vector(to);
+                }
+            }
+            for (slot, to) in neighbours(node) {
+                let to = to.load(Ordering::Relaxed);
+                if to != NONE {
+                    // SAFETY: all nodes were written, and no other thread is at this one.
+                    unsafe { self.set_edge(level, node, slot, to, bits) };
                 }
             }
         }

@@ -11,7 +11,7 @@ use super::posting::Posting;
 use super::reach::Asking;
 use super::read::Part;
 use super::search::Wanted;
-use super::side_by_side::side_by_side;
+use crate::side_by_side::side_by_side;
 use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};
 

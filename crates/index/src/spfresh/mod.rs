@@ -60,7 +60,6 @@ mod search;
 mod shard;
 mod shortlist;
 mod shrink;
-mod side_by_side;
 mod split;
 mod store;
 mod sweep;
@@ -142,7 +141,7 @@ impl SpFresh {
             rows: AtomicU64::new(0),
             cold_first: cold::Cold::default(),
             cold: cold::Cold::default(),
-            threads: side_by_side::threads(),
+            threads: crate::side_by_side::threads(),
             pool: Pool::new(),
             visits: Visits::new(),
         })

@@ -15,7 +15,7 @@ use super::near::{Found, Near};
 use super::posting::Posting;
 use super::search::{Scratch, Wanted};
 use super::shortlist::{Likely, Shortlist};
-use super::side_by_side::side_by_side;
+use crate::side_by_side::side_by_side;
 use crate::stats::SearchStats;
 use crate::sync::Loaded;
 

@@ -1,11 +1,11 @@
-//! Several threads at one search.
+//! Several threads at one search, or at one graph that is read.
 
 use std::panic::resume_unwind;
 use std::sync::OnceLock;
 use std::thread;
 
-/// Threads that may share a search, at most: as many as there are cores.
-pub(super) fn threads() -> usize {
+/// Threads that may share a piece of work, at most: as many as there are cores.
+pub(crate) fn threads() -> usize {
     // It takes as long to learn as a short search.
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
@@ -13,7 +13,7 @@ pub(super) fn threads() -> usize {
 
 /// Has so many threads, of which the caller is one, do some work, and returns what each of them did. There are fewer if the
 /// system gives no more: the work must be such that one alone does all.
-pub(super) fn side_by_side<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
+pub(crate) fn side_by_side<T: Send>(threads: usize, work: impl Fn() -> T + Sync) -> Vec<T> {
     if threads <= 1 {
         return vec![work()];
     }
