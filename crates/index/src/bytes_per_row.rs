@@ -6,6 +6,7 @@ use longbow_kernels::rabitq::{self, SLOTS};
 use crate::chunks::ALIGN;
 use crate::hnsw::{Hnsw, HnswParams};
 use crate::quantized::block::layout;
+use crate::quantized::level::FEWER;
 use crate::quantized::{QuantizedGraph, QuantizedParams, SAVED_NODE};
 use crate::space::Space;
 use crate::spfresh::{Layout, SpFresh, SpFreshParams};
@@ -13,7 +14,7 @@ use crate::spfresh::{Layout, SpFresh, SpFreshParams};
 /// Row, twin, and level of a node.
 const HEAD: usize = 16;
 /// Bytes of an edge of a quantised graph besides its code: where it leads, and two terms of the estimate.
-const EDGE: usize = 4 + 4 + 2;
+const EDGE: usize = 4 + 2 + 2;
 /// Row, twin, level, and the length of two lists of links, in the file of an HNSW graph.
 const HNSW_NODE: usize = 8 + 4 + 1 + 2 + 2;
 /// Which row a node holds, and which node a row is in, of a quantised graph.
@@ -21,9 +22,6 @@ const PLACES: usize = 9;
 /// A posting and its centroid in memory, besides the codes; and a block of it.
 const POSTING: usize = 256;
 const BLOCK: usize = 80;
-/// Nodes of a level of a quantised graph for each of the level above.
-const FEWER: usize = 32;
-
 /// What a row takes in the memory of a graph, and in its file, in bytes, on average over many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowBytes {
@@ -79,13 +77,13 @@ impl QuantizedGraph {
             SLOTS * size_of::<u32>()
         };
         // And of one row in so many once more on the level above.
-        let total = block + block.div_ceil(FEWER - 1) + PLACES;
+        let total = block + block.div_ceil(FEWER as usize - 1) + PLACES;
         let node = SAVED_NODE + dim;
         RowBytes {
             vector: dim,
             edges,
             other: total - dim - edges,
-            saved: node + node.div_ceil(FEWER - 1),
+            saved: node + node.div_ceil(FEWER as usize - 1),
             blocks: 0,
         }
     }

@@ -12,7 +12,7 @@
 //!     32      d  eight-bit code; d is the dimension, rounded up to 16
 //!      …   64 n  up to a whole line
 //!      …    128  neighbours, 32 u32; ff ff ff ff: a free slot
-//!      …    128  their `add`, f32; +inf in a free slot, so that its estimate is never near
+//!      …     64  their `add`, the upper halves of f32; +inf in a free slot, so that its estimate is never near
 //!      …     64  their `factor`, the upper halves of f32
 //!      …    4 d  one-bit codes of the neighbours: see `longbow_kernels::rabitq`
 //!      …         up to a whole line
@@ -26,6 +26,7 @@
 
 use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
+use half::bf16;
 use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{self, GROUP, SLOTS};
 
@@ -44,7 +45,7 @@ pub(super) const FREE: u64 = u64::MAX;
 const VECTOR: usize = 32;
 /// From the begin of the edges.
 const ADD: usize = 4 * SLOTS;
-const FACTOR: usize = ADD + 4 * SLOTS;
+const FACTOR: usize = ADD + 2 * SLOTS;
 const CODES: usize = FACTOR + 2 * SLOTS;
 
 /// The first bytes of a block.
@@ -68,9 +69,15 @@ pub(super) struct Edge<'a> {
     pub(super) factor: f32,
 }
 
+/// Bytes of nodes that a walk asks for at once, before the distances to these tighten its limit: as many as are on their
+/// way at the same time. With half of it walks wait oftener, with more they compare more in vain.
+const AT_ONCE: usize = 8 << 10;
+
 /// The blocks of all nodes.
 pub(super) struct Blocks {
     dim: usize,
+    /// Nodes that a walk compares at once.
+    batch: usize,
     /// Whether edges have codes.
     coded: bool,
     /// Where the edges begin.
@@ -88,6 +95,7 @@ impl Blocks {
         let (edges, stride) = layout(dim, coded);
         Blocks {
             dim,
+            batch: (AT_ONCE / (VECTOR + dim)).clamp(4, SLOTS),
             coded,
             edges,
             stride,
@@ -170,8 +178,8 @@ impl Blocks {
                 return;
             }
             self.at(node, self.edges + ADD)
-                .cast::<[f32; SLOTS]>()
-                .write([f32::INFINITY; SLOTS]);
+                .cast::<[u16; SLOTS]>()
+                .write([bf16::INFINITY.to_bits(); SLOTS]);
             self.at(node, self.edges + FACTOR).write_bytes(0, 2 * SLOTS);
             self.at(node, self.edges + CODES)
                 .write_bytes(0, rabitq::code_bytes(self.dim));
@@ -332,7 +340,7 @@ impl Blocks {
         debug_assert!(self.coded, "edges have codes");
         rabitq::Block {
             codes: self.at(node, self.edges + CODES),
-            add: self.at(node, self.edges + ADD).cast(),
+            add: rabitq::Add::Upper(self.at(node, self.edges + ADD).cast()),
             factor: self.at(node, self.edges + FACTOR).cast(),
         }
     }
@@ -363,8 +371,8 @@ impl Blocks {
         let (add, factor, codes) = unsafe {
             (
                 &*self
-                    .at(node, self.edges + ADD + 4 * slot)
-                    .cast::<AtomicU32>(),
+                    .at(node, self.edges + ADD + 2 * slot)
+                    .cast::<AtomicU16>(),
                 &*self
                     .at(node, self.edges + FACTOR + 2 * slot)
                     .cast::<AtomicU16>(),
@@ -374,8 +382,8 @@ impl Blocks {
                 ),
             )
         };
-        add.store(edge.add.to_bits(), Ordering::Relaxed);
-        factor.store((edge.factor.to_bits() >> 16) as u16, Ordering::Relaxed);
+        add.store(bf16::from_f32(edge.add).to_bits(), Ordering::Relaxed);
+        factor.store(bf16::from_f32(edge.factor).to_bits(), Ordering::Relaxed);
         let (byte, shift) = (slot % 16, slot / 16 * 4);
         for (word, bits) in edge.bits.iter().enumerate() {
             for group in 0..16 / GROUP {
@@ -400,10 +408,10 @@ impl Blocks {
             // SAFETY: it was written by `write`, and is accessed only as an atomic or by volatile reads since.
             let add = unsafe {
                 &*self
-                    .at(node, self.edges + ADD + 4 * slot)
-                    .cast::<AtomicU32>()
+                    .at(node, self.edges + ADD + 2 * slot)
+                    .cast::<AtomicU16>()
             };
-            add.store(f32::INFINITY.to_bits(), Ordering::Relaxed);
+            add.store(bf16::INFINITY.to_bits(), Ordering::Relaxed);
         }
         // SAFETY: the caller vouches for the node.
         let ids = unsafe { self.ids(node) };
@@ -426,6 +434,12 @@ impl Blocks {
     #[inline(always)]
     pub(super) fn prefetch_vector(&self, node: u32) {
         prefetch_all(self.at(node, 0), VECTOR + self.dim);
+    }
+
+    /// Nodes that a walk compares at once.
+    #[inline(always)]
+    pub(super) fn batch(&self) -> usize {
+        self.batch
     }
 
     /// Bytes that a distance to a node reads.

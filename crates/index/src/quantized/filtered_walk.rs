@@ -23,7 +23,7 @@ use super::block::{Blocks, NONE};
 use super::filtered::Entries;
 use super::passing::Passing;
 use super::scratch::Scratch;
-use super::walk::{BATCH, FEW, FEWER, NEAR, SHORT, SLACK};
+use super::walk::{FEW, NEAR, SLACK};
 use crate::candidate::Candidate;
 
 /// Neighbours that pass, near enough by estimate, with which a walk need not look behind those that do not.
@@ -361,12 +361,7 @@ impl<'a> FilteredWalk<'a> {
         } = &mut *self.scratch;
         let limit = front.limit();
         let begin = self.asked.end.min(fresh.len());
-        let most = if blocks.vector_bytes() > SHORT {
-            FEWER
-        } else {
-            BATCH
-        };
-        let batch = fresh[begin..].iter().take(most);
+        let batch = fresh[begin..].iter().take(blocks.batch());
         let count = batch.take_while(|c| c.distance() < limit).count();
         for neighbor in &mut fresh[begin..begin + count] {
             if self.met || visited.meet(neighbor.node()) {

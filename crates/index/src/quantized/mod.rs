@@ -37,7 +37,7 @@ mod filtered_begin;
 mod filtered_walk;
 mod front;
 mod insert;
-mod level;
+pub(crate) mod level;
 mod load;
 mod params;
 mod passing;

@@ -12,14 +12,9 @@ use super::scratch::Scratch;
 use crate::candidate::Candidate;
 
 /// Places in the front up to which a candidate's edges are asked for as soon as it is found.
-pub(super) const NEAR: usize = 1;
-/// Neighbours that are compared before the limit is looked at again, where a code is short.
-pub(super) const BATCH: usize = 8;
-/// The same where a code is long, so that comparing in vain costs more.
-pub(super) const FEWER: usize = 4;
-/// Bytes up to which a code is short.
-pub(super) const SHORT: usize = 512;
-/// The same on the levels above the lowest, where one node is looked for.
+pub(super) const NEAR: usize = 8;
+/// Neighbours that are compared before the limit is looked at again, on the levels above the lowest, where one node is
+/// looked for.
 pub(super) const FEW: usize = 3;
 /// Part of an estimate's standard error by which it is lowered, so that few are passed over that are near enough.
 pub(super) const SLACK: f32 = 0.25;
@@ -265,10 +260,10 @@ impl<'a, A: Admit> Walk<'a, A> {
         } = &mut *self.scratch;
         let limit = front.limit();
         let begin = self.asked.end.min(fresh.len());
-        let most = match blocks.vector_bytes() {
-            _ if self.height > self.bottom => FEW,
-            bytes if bytes > SHORT => FEWER,
-            _ => BATCH,
+        let most = if self.height > self.bottom {
+            FEW
+        } else {
+            blocks.batch()
         };
         let batch = fresh[begin..].iter().take(most);
         let count = batch.take_while(|c| c.distance() < limit).count();

@@ -184,7 +184,7 @@ impl<'a> Read<'a> {
     pub(super) fn ways(&self) -> rabitq::Block {
         rabitq::Block {
             codes: self.first[HEAD..].as_ptr(),
-            add: self.first[self.layout.add..].as_ptr().cast(),
+            add: rabitq::Add::Whole(self.first[self.layout.add..].as_ptr().cast()),
             factor: self.first[self.layout.factor..].as_ptr().cast(),
         }
     }

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::generic::{BYTE_RUN, SIGNS, WORD_RUN, read_once, scale};
 use super::rotation::Tile;
-use super::{Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
+use super::{Add, Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
 use crate::Isa;
 
 /// Groups that one register holds, each in a lane.
@@ -33,14 +33,15 @@ unsafe fn estimate(lut: &Lut, block: Block, base: Base, limit: f32, out: &mut [f
     for (quarter, sums) in sums.into_iter().enumerate() {
         // SAFETY: the caller vouches for the factors of all slots.
         let (add, factor) = unsafe {
-            (
-                read_once(block.add.add(8 * quarter).cast::<__m256>()),
-                read_once(block.factor.add(8 * quarter).cast::<__m128i>()),
-            )
+            let add = match block.add {
+                Add::Whole(at) => read_once(at.add(8 * quarter).cast::<__m256>()),
+                Add::Upper(at) => whole(read_once(at.add(8 * quarter).cast::<__m128i>())),
+            };
+            let factor = read_once(block.factor.add(8 * quarter).cast::<__m128i>());
+            (add, whole(factor))
         };
-        let factor = _mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(factor));
         let product = _mm256_add_ps(_mm256_mul_ps(scale, _mm256_cvtepi32_ps(sums)), offset);
-        let step = _mm256_mul_ps(_mm256_castsi256_ps(factor), product);
+        let step = _mm256_mul_ps(factor, product);
         let value = _mm256_add_ps(_mm256_add_ps(base, add), step);
         // SAFETY: 8 floats a quarter.
         unsafe { _mm256_storeu_ps(out.as_mut_ptr().add(8 * quarter), value) };
@@ -48,6 +49,13 @@ unsafe fn estimate(lut: &Lut, block: Block, base: Base, limit: f32, out: &mut [f
         below |= (mask as u32) << (8 * quarter);
     }
     below
+}
+
+/// The numbers of which these are the upper halves.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn whole(upper: __m128i) -> __m256 {
+    _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(upper)))
 }
 
 /// Sums of the slots over the groups `from..to`, a multiple of [`LANES`], as four registers of 8.

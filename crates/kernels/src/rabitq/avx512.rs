@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::generic::{BYTE_RUN, SIGNS, WORD_RUN, read_once, scale};
 use super::rotation::Tile;
-use super::{Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
+use super::{Add, Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
 use crate::Isa;
 
 /// Groups that one register holds, each in a lane.
@@ -34,20 +34,28 @@ unsafe fn estimate(lut: &Lut, block: Block, base: Base, limit: f32, out: &mut [f
     for (half, sums) in sums.into_iter().enumerate() {
         // SAFETY: the caller vouches for the factors of all slots.
         let (add, factor) = unsafe {
-            (
-                read_once(block.add.add(16 * half).cast::<__m512>()),
-                read_once(block.factor.add(16 * half).cast::<__m256i>()),
-            )
+            let add = match block.add {
+                Add::Whole(at) => read_once(at.add(16 * half).cast::<__m512>()),
+                Add::Upper(at) => whole(read_once(at.add(16 * half).cast::<__m256i>())),
+            };
+            let factor = read_once(block.factor.add(16 * half).cast::<__m256i>());
+            (add, whole(factor))
         };
-        let factor = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(factor));
         let product = _mm512_add_ps(_mm512_mul_ps(scale, _mm512_cvtepi32_ps(sums)), offset);
-        let step = _mm512_mul_ps(_mm512_castsi512_ps(factor), product);
+        let step = _mm512_mul_ps(factor, product);
         let value = _mm512_add_ps(_mm512_add_ps(base, add), step);
         // SAFETY: 16 floats a half.
         unsafe { _mm512_storeu_ps(out.as_mut_ptr().add(16 * half), value) };
         below |= u32::from(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(value, limit)) << (16 * half);
     }
     below
+}
+
+/// The numbers of which these are the upper halves.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
+fn whole(upper: __m256i) -> __m512 {
+    _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(upper)))
 }
 
 /// Sums of the slots over the groups `from..to`, a multiple of [`LANES`] and at most [`WORD_RUN`], as two registers of

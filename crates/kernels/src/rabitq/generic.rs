@@ -29,6 +29,12 @@ pub(crate) unsafe fn read_once<T: Copy>(at: *const T) -> T {
     unsafe { at.cast::<Unaligned<T>>().read_volatile().0 }
 }
 
+/// The number of which this is the upper half.
+#[inline(always)]
+pub(crate) fn whole(upper: u16) -> f32 {
+    f32::from_bits(u32::from(upper) << 16)
+}
+
 /// The scale of a [`super::Lut`] and its inverse, from the widest group's sum of absolute values and the sum of all.
 /// `None` for a query that cannot be told from zero, or whose sum is no finite number: it looks up zeros.
 #[inline(always)]

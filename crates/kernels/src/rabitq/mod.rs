@@ -51,7 +51,7 @@ mod table;
 pub use lut::Lut;
 pub use planes::Planes;
 pub use rotation::Rotation;
-pub use table::{Base, Block, Rabitq, Residual};
+pub use table::{Add, Base, Block, Rabitq, Residual};
 
 /// Neighbours whose codes lie side by side.
 pub const SLOTS: usize = 32;

@@ -4,7 +4,7 @@ use std::arch::aarch64::*;
 
 use super::generic::{self, BYTE_RUN, SIGNS, WORD_RUN, read_once};
 use super::rotation::Tile;
-use super::{Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
+use super::{Add, Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
 use crate::Isa;
 
 unsafe fn estimate(lut: &Lut, block: Block, base: Base, limit: f32, out: &mut [f32; SLOTS]) -> u32 {
@@ -21,9 +21,11 @@ unsafe fn estimate(lut: &Lut, block: Block, base: Base, limit: f32, out: &mut [f
     // SAFETY: the caller vouches for the factors of all slots; the processor has NEON.
     unsafe {
         for i in (0..SLOTS).step_by(4) {
-            let add = read_once(block.add.add(i).cast::<float32x4_t>());
-            let factor = read_once(block.factor.add(i).cast::<uint16x4_t>());
-            let factor = vreinterpretq_f32_u32(vshll_n_u16::<16>(factor));
+            let add = match block.add {
+                Add::Whole(at) => read_once(at.add(i).cast::<float32x4_t>()),
+                Add::Upper(at) => whole(read_once(at.add(i).cast::<uint16x4_t>())),
+            };
+            let factor = whole(read_once(block.factor.add(i).cast::<uint16x4_t>()));
             let sums = vcvtq_f32_u32(vld1q_u32(sums.as_ptr().add(i)));
             let product = vaddq_f32(
                 vmulq_n_f32(sums, lut.scale),
@@ -35,6 +37,16 @@ unsafe fn estimate(lut: &Lut, block: Block, base: Base, limit: f32, out: &mut [f
         }
     }
     generic::below(out, limit)
+}
+
+/// The numbers of which these are the upper halves.
+///
+/// # Safety
+/// The processor has NEON.
+#[inline(always)]
+unsafe fn whole(upper: uint16x4_t) -> float32x4_t {
+    // SAFETY: the caller vouches for NEON.
+    unsafe { vreinterpretq_f32_u32(vshll_n_u16::<16>(upper)) }
 }
 
 /// Sums of the slots over at most [`WORD_RUN`] groups.

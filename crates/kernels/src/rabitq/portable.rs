@@ -2,7 +2,7 @@
 
 use super::generic::{self, read_once};
 use super::rotation::Tile;
-use super::{Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
+use super::{Add, Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
 use crate::Isa;
 
 unsafe fn estimate(lut: &Lut, block: Block, base: Base, limit: f32, out: &mut [f32; SLOTS]) -> u32 {
@@ -17,10 +17,15 @@ unsafe fn estimate(lut: &Lut, block: Block, base: Base, limit: f32, out: &mut [f
     }
     for (i, out) in out.iter_mut().enumerate() {
         // SAFETY: the caller vouches for the factors of all slots.
-        let (add, factor) =
-            unsafe { (read_once(block.add.add(i)), read_once(block.factor.add(i))) };
+        let (add, factor) = unsafe {
+            let add = match block.add {
+                Add::Whole(at) => read_once(at.add(i)),
+                Add::Upper(at) => generic::whole(read_once(at.add(i))),
+            };
+            (add, generic::whole(read_once(block.factor.add(i))))
+        };
         let product = lut.scale * sums[i] as f32 + lut.offset + base.slack;
-        *out = base.distance + add + f32::from_bits(u32::from(factor) << 16) * product;
+        *out = base.distance + add + factor * product;
     }
     generic::below(out, limit)
 }

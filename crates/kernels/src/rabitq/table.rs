@@ -11,10 +11,20 @@ use crate::Isa;
 pub struct Block {
     /// One-bit codes, 64-byte aligned: [`super::code_bytes`] of the table's dimensions.
     pub codes: *const u8,
-    /// [`SLOTS`] `f32`.
-    pub add: *const f32,
+    /// The terms `add`.
+    pub add: Add,
     /// [`SLOTS`] upper halves of `f32`.
     pub factor: *const u16,
+}
+
+/// Where the terms `add` of [`SLOTS`] neighbours lie.
+#[derive(Debug, Clone, Copy)]
+pub enum Add {
+    /// `f32`.
+    Whole(*const f32),
+    /// Upper halves of `f32`: rounding them moves an estimate far less than what one bit a dimension leaves open, unless
+    /// `|P v|` is many times the distances that are estimated.
+    Upper(*const u16),
 }
 
 /// The node from which neighbours are estimated.

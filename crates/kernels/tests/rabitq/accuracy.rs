@@ -25,7 +25,7 @@ fn distance(a: &[f32], b: &[f32]) -> f64 {
 }
 
 /// Errors of the estimates of 32 neighbours, in units of `|r| |q - v| / sqrt(d)`.
-fn errors(dice: &mut Dice, kernels: &Rabitq, dim: usize) -> Vec<f64> {
+fn errors(dice: &mut Dice, kernels: &Rabitq, dim: usize, short: bool) -> Vec<f64> {
     let rotation = Rotation::new(dim, dice.next());
     let dim = rotation.dim();
     let (v, v_codes, v_scale) = rounded(dice, &rotation);
@@ -37,6 +37,7 @@ fn errors(dice: &mut Dice, kernels: &Rabitq, dim: usize) -> Vec<f64> {
         .collect();
     let bits: Vec<Vec<u16>> = edges.iter().map(|(_, bits)| bits.to_vec()).collect();
     let mut neighbours = Neighbours::new(dim, &bits);
+    neighbours.short = short;
     for (i, (residual, _)) in edges.iter().enumerate() {
         let t = residual.norm / residual.total;
         neighbours.factor[i] = upper(-2.0 * t);
@@ -57,10 +58,11 @@ fn errors(dice: &mut Dice, kernels: &Rabitq, dim: usize) -> Vec<f64> {
 #[test]
 fn estimates_have_no_bias_and_the_error_of_rabitq() {
     for dim in [64, 128, 784] {
-        for kernels in all_kernels() {
+        let both = |kernels| [(kernels, false), (kernels, true)];
+        for (kernels, short) in all_kernels().into_iter().flat_map(both) {
             let mut dice = Dice(10);
             let errors: Vec<f64> = (0..150)
-                .flat_map(|_| errors(&mut dice, kernels, dim))
+                .flat_map(|_| errors(&mut dice, kernels, dim, short))
                 .collect();
             let count = errors.len() as f64;
             let mean = errors.iter().sum::<f64>() / count;

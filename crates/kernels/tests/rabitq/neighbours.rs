@@ -1,4 +1,4 @@
-use longbow_kernels::rabitq::{Block, DIM_STEP, GROUP, Lut, Rabitq, SLOTS, code_bytes};
+use longbow_kernels::rabitq::{Add, Block, DIM_STEP, GROUP, Lut, Rabitq, SLOTS, code_bytes};
 
 use crate::Dice;
 
@@ -12,6 +12,8 @@ pub struct Neighbours {
     codes: Box<[Line]>,
     pub add: Box<[f32; SLOTS]>,
     pub factor: Box<[u16; SLOTS]>,
+    /// Whether the kernels are told only the upper halves of `add`.
+    pub short: bool,
 }
 
 impl Neighbours {
@@ -29,6 +31,7 @@ impl Neighbours {
             codes,
             add: Box::new([0.0; SLOTS]),
             factor: Box::new([upper(1.0); SLOTS]),
+            short: false,
         }
     }
 
@@ -40,9 +43,14 @@ impl Neighbours {
         limit: f32,
     ) -> ([f32; SLOTS], u32) {
         assert_eq!(16 * lut.groups(), 64 * self.codes.len(), "dimensions");
+        let uppers = self.add.map(upper);
         let block = Block {
             codes: self.codes.as_ptr().cast(),
-            add: self.add.as_ptr(),
+            add: if self.short {
+                Add::Upper(uppers.as_ptr())
+            } else {
+                Add::Whole(self.add.as_ptr())
+            },
             factor: self.factor.as_ptr(),
         };
         let mut out = [f32::NAN; SLOTS];
@@ -63,6 +71,11 @@ impl Neighbours {
 /// The upper half of an `f32`, to the nearest.
 pub fn upper(x: f32) -> u16 {
     ((x.to_bits() + 0x7FFF + (x.to_bits() >> 16 & 1)) >> 16) as u16
+}
+
+/// The `f32` of which this is the upper half.
+pub fn whole(upper: u16) -> f32 {
+    f32::from_bits(u32::from(upper) << 16)
 }
 
 pub fn filled(kernels: &Rabitq, query: &[f32]) -> Lut {

@@ -2,7 +2,7 @@
 
 use longbow_kernels::rabitq::{GROUP, SLOTS};
 
-use crate::neighbours::{Neighbours, filled, random_bits, upper};
+use crate::neighbours::{Neighbours, filled, random_bits, upper, whole};
 use crate::{DIMS, Dice, all_kernels, portable};
 
 fn signed_sum(query: &[f32], bits: &[u16]) -> f64 {
@@ -128,6 +128,7 @@ fn factors_and_limits_are_those_of_plain_arithmetic() {
         1e-40,
     ];
     for round in 0..20 {
+        neighbours.short = round % 2 == 1;
         for i in 0..SLOTS {
             neighbours.add[i] = 100.0 * dice.unit();
             neighbours.factor[i] = upper(dice.unit());
@@ -141,8 +142,12 @@ fn factors_and_limits_are_those_of_plain_arithmetic() {
             for kernels in all_kernels() {
                 let (out, below) = neighbours.estimate(kernels, &lut, 0.25, limit);
                 for i in 0..SLOTS {
-                    let factor = f32::from_bits(u32::from(neighbours.factor[i]) << 16);
-                    let right = 0.25 + neighbours.add[i] + factor * product[i];
+                    let factor = whole(neighbours.factor[i]);
+                    let add = match neighbours.add[i] {
+                        add if neighbours.short => whole(upper(add)),
+                        add => add,
+                    };
+                    let right = 0.25 + add + factor * product[i];
                     let same = out[i] == right || out[i].is_nan() && right.is_nan();
                     assert!(same, "{}: {} is not {right}", kernels.isa(), out[i]);
                     let bit = below >> i & 1 == 1;
