@@ -40,7 +40,7 @@ fn put(engine: &Engine, schema: &SchemaRef, ids: std::ops::Range<i64>) -> Result
 fn short_elements_are_counted_with_their_graph() {
     let engine = open();
     let schema = schema("euclidean", DataType::Int8, None);
-    // Twice the rows would fit many times; not what the graph takes for them, some 1,060 bytes each.
+    // Twice the rows would fit many times; not what the graph takes for them, some 1,000 bytes each.
     let asked = put(&engine, &schema, 0..5_000).expect_err("too much");
     assert!((5_500_000..7_000_000).contains(&asked), "asked {asked}");
     assert!(engine.catalog().datasets().is_empty());

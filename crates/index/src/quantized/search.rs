@@ -12,8 +12,9 @@ use crate::top_k::Neighbor;
 
 /// Visible nodes of one chain of twins that a search looks at, or as many as it was asked for.
 pub(super) const TWINS: usize = 256;
-/// Searches of a batch that one thread has under way: while it takes a step of one, memory comes for the others.
-const UNDER_WAY: usize = 6;
+/// Searches of a batch that one thread has under way: while it takes a step of one, memory comes for the others. With more
+/// of them, what comes no longer fits into the first level of the cache.
+const UNDER_WAY: usize = 3;
 
 /// Takes nodes and their twins, of rows that are visible. For a node that is not, the walk goes on by one.
 struct Visible<'a> {
