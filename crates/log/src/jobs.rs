@@ -105,20 +105,22 @@ impl State {
     }
 
     /// Whether a caller that is going to wait may as well do the work: there is nothing else to be done than what it just
-    /// queued, and nobody at anything.
-    pub(crate) fn is_idle_but_for_one(&self) -> bool {
-        self.queue.len() == 1 && self.is_at_nothing()
+    /// queued, and nobody at anything, but for a sync that no acknowledgement waits for.
+    pub(crate) fn is_idle_but_for_one(&self, mode: SyncMode) -> bool {
+        let in_the_way = self.syncing && mode == SyncMode::EveryAck;
+        self.queue.len() == 1 && self.tells_nobody() && !in_the_way
     }
 
     /// Whether there is nothing to be done, and nobody at anything.
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty() && self.is_at_nothing()
+        self.queue.is_empty() && self.tells_nobody() && !self.syncing
     }
 
-    fn is_at_nothing(&self) -> bool {
+    /// Whether nothing is being written, and nobody waits to be told of what was.
+    fn tells_nobody(&self) -> bool {
         self.unsafe_groups.is_empty()
             && self.told.is_empty()
-            && !(self.writing || self.syncing || self.teller.is_some())
+            && !(self.writing || self.teller.is_some())
     }
 }
 
@@ -342,6 +344,28 @@ mod tests {
         let disk = Arc::new(MemoryDisk::new());
         let (log, _) = Log::open(disk, options, 0, &mut |_| Ok(())).unwrap();
         (log, release)
+    }
+
+    #[test]
+    fn a_caller_works_beside_a_sync_that_it_does_not_wait_for() {
+        let sync = SyncMode::Background {
+            max_unsynced_bytes: u64::MAX,
+            max_unsynced_age: Duration::MAX,
+        };
+        let (log, release) = held_log(sync);
+        log.append_and_wait([Entry::default()]).unwrap();
+        wait_for(&log, |state| state.syncing && state.idle == 1);
+        // Nobody can be called.
+        log.shared.state.lock().called = true;
+        let (tell, told) = channel();
+        thread::scope(|scope| {
+            scope.spawn(|| tell.send(log.append_and_wait([Entry::default()])).unwrap());
+            let told = told.recv_timeout(Duration::from_secs(60));
+            // If it was not told, this lets it go, so that the test can end.
+            log.shared.work.notify_all();
+            drop(release);
+            assert!(matches!(told, Ok(Ok(ack)) if ack.index == 2 && !ack.durable));
+        });
     }
 
     /// A log that is told that so many hand-ins were just told of a sync that took an hour.

@@ -171,12 +171,13 @@ impl Log {
     ) -> Result<Ack> {
         let mut group = group.map_err(|(error, _)| error)?;
         self.sum_ahead(&mut group);
-        let now_us = (self.shared.options.clock)();
+        let options = &self.shared.options;
+        let now_us = (options.clock)();
         let mut state = self.shared.state.lock();
-        let queued = state.enqueue(group, &self.shared.options, now_us);
+        let queued = state.enqueue(group, options, now_us);
         queued.map_err(|(error, _)| error)?;
         let gate = state.current_gate();
-        if state.is_idle_but_for_one() && self.shared.options.linger.is_zero() {
+        if state.is_idle_but_for_one(options.sync) && options.linger.is_zero() {
             self.shared.help(state, || waiter.is_told());
         } else {
             self.shared.call_for_work(&mut state);
