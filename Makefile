@@ -33,7 +33,7 @@ export TEXT
 export ITERATIONS
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help demo build test test-rust test-python interleave ci fmt fmt-check clippy doc lint-python tidy bench bench-log bench-ann bench-databases bench-filtered bench-spfresh torture clean
+.PHONY: help demo build test test-rust test-python interleave neon ci fmt fmt-check clippy doc lint-python tidy bench bench-log bench-ann bench-databases bench-filtered bench-spfresh torture clean
 
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ test-python: build $(VENV)/ready
 
 interleave: ## Threads of the index in ITERATIONS orders; with TEST=churn that test alone, by SCHEDULE if that is set
 	$(INTERLEAVED) test $(LOCKED) -p longbow-index --lib interleave::$(TEST)
+
+neon: ## The kernels of 64-bit ARM, in an emulator
+	scripts/neon.sh
 
 ci: fmt-check clippy doc lint-python test interleave ## What must pass before anything lands
 
