@@ -4,7 +4,7 @@
 set -euo pipefail
 
 target=aarch64-unknown-linux-gnu
-if ! command -v qemu-aarch64-static aarch64-linux-gnu-gcc > /dev/null; then
+if ! command -v qemu-aarch64-static > /dev/null || ! command -v aarch64-linux-gnu-gcc > /dev/null; then
     apt-get install --yes --quiet qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 fi
 rustup target add "$target"

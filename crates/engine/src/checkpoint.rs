@@ -10,6 +10,7 @@ use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use longbow_disk::Disk;
 use longbow_storage::{DatasetManifest, IndexRef, Manifest, Tombstones, crc32c};
@@ -35,7 +36,8 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
     if let Some(cause) = shared.unsure.get() {
         return Err(Error::Unsure(cause.clone()));
     }
-    let began = shared.unsaved.begin_saving();
+    let began = Instant::now();
+    shared.unsaved.begin_saving();
     let number = shared.checkpoint.load(Ordering::Acquire) + 1;
     let first_file = shared.next_file.load(Ordering::Relaxed);
     let path = shared.options.path.join(MANIFEST);
@@ -53,7 +55,7 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
         }
     };
     shared.checkpoint.store(number, Ordering::Release);
-    shared.unsaved.saved(began);
+    shared.unsaved.saved(began.elapsed());
     for dataset in shared.catalog.datasets() {
         for index in dataset.indexes().iter() {
             if let Err(error) = index.graph().hold() {
@@ -72,8 +74,14 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
 /// # Errors
 /// As [`make`].
 pub(crate) fn save_work(shared: &Shared) -> Result<()> {
-    let is_sound = shared.log.poisoned().is_none();
-    if is_sound && shared.unsaved.is_worth_saving(shared.options.index_work) {
+    let is_sound = shared.log.poisoned().is_none() && shared.unsure.get().is_none();
+    let moves = |dataset: &Arc<Dataset>| {
+        let indexes = dataset.indexes();
+        indexes.iter().any(|index| index.moving_to().is_some())
+    };
+    // Of an index that is being built to take another's place a checkpoint holds nothing.
+    let is_settled = !shared.catalog.datasets().iter().any(moves);
+    if is_sound && is_settled && shared.unsaved.is_worth_saving(shared.options.index_work) {
         make(shared)?;
     }
     Ok(())

@@ -5,7 +5,7 @@
 //! engine is closed. It writes whole graphs, so it has to save far more time than it takes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How many times as long as the last checkpoint took what the next one saves has to have taken: so they take at most a
 /// twentieth of the time of the indexers.
@@ -26,15 +26,13 @@ impl UnsavedWork {
 
     /// Before a checkpoint looks at the indexes: what is done from here on may not be in it. If it fails, the work so far
     /// is forgotten too, so that a full disk is not tried again and again.
-    pub(crate) fn begin_saving(&self) -> Instant {
+    pub(crate) fn begin_saving(&self) {
         self.worked.store(0, Ordering::Relaxed);
-        Instant::now()
     }
 
-    /// After a checkpoint holds that began then.
-    pub(crate) fn saved(&self, began: Instant) {
-        let took = nanoseconds(began.elapsed());
-        self.last_save.store(took, Ordering::Relaxed);
+    /// After a checkpoint holds that took so long.
+    pub(crate) fn saved(&self, took: Duration) {
+        self.last_save.store(nanoseconds(took), Ordering::Relaxed);
     }
 
     /// Whether a checkpoint is worth making where less work than `least` is not.
@@ -61,20 +59,20 @@ mod tests {
         assert!(!unsaved.is_worth_saving(Duration::ZERO));
         unsaved.add(3 * SECOND);
         assert!(unsaved.is_worth_saving(3 * SECOND) && !unsaved.is_worth_saving(4 * SECOND));
-        let began = unsaved.begin_saving();
+        unsaved.begin_saving();
         // It may not be in the checkpoint.
         unsaved.add(2 * SECOND);
-        unsaved.saved(began);
+        unsaved.saved(Duration::ZERO);
         assert!(unsaved.is_worth_saving(2 * SECOND) && !unsaved.is_worth_saving(3 * SECOND));
     }
 
     #[test]
     fn work_that_took_hardly_longer_than_saving_it_is_not() {
         let unsaved = UnsavedWork::default();
-        unsaved.saved(Instant::now() - 2 * SECOND);
+        unsaved.saved(2 * SECOND);
         unsaved.add(39 * SECOND);
         assert!(!unsaved.is_worth_saving(SECOND));
-        unsaved.add(10 * SECOND);
+        unsaved.add(SECOND);
         assert!(unsaved.is_worth_saving(SECOND));
     }
 }

@@ -5,7 +5,7 @@
 //! which takes them far less time than a sync, there is one sync for all: half as many syncs, and each entry waits for one.
 //! (PostgreSQL's `commit_delay` is for the same; here its length and its use follow from what is seen.)
 //!
-//! Nothing is held back if nobody was told, when everyone is back, after half of the time that the last sync took, or if
+//! Nothing is held back if nobody was told, when everyone is back, after half of the time that the last sync took or 10 ms, or if
 //! a sync takes its time for the bytes. Waiting in vain is tried ever more seldom, so loads that come by themselves pay next
 //! to nothing.
 
@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// The most syncs without an attempt.
 const MOST_SKIPPED: u32 = 64;
+
+/// The longest that a sync waits: one that took far longer, on a disk that stalled, says nothing about the next.
+const LONGEST: Duration = Duration::from_millis(10);
 
 /// Where a sync takes longer than bytes at this rate, it is not they that it takes its time for: twice as many take hardly
 /// longer. Else the disk had better work than wait.
@@ -44,7 +47,7 @@ impl Gathering {
         if let Some(left) = self.skips.checked_sub(1) {
             self.skips = left;
         } else if told > 0 && u128::from(bytes) < took.as_nanos() * BYTES_A_NANOSECOND {
-            self.until = Some(now + took / 2);
+            self.until = Some(now + (took / 2).min(LONGEST));
         }
     }
 
@@ -67,9 +70,9 @@ impl Gathering {
         self.goal
     }
 
-    /// Until when the next sync waits, if it does.
-    pub(crate) fn holds_until(&self) -> Option<Instant> {
-        self.until.filter(|until| Instant::now() < *until)
+    /// Until when the next sync waits, if it does at this time.
+    pub(crate) fn holds_until(&self, now: Instant) -> Option<Instant> {
+        self.until.filter(|until| now < *until)
     }
 }
 
@@ -82,22 +85,26 @@ mod tests {
     #[test]
     fn holds_until_everyone_is_back() {
         let mut gathering = Gathering::default();
-        assert_eq!(gathering.holds_until(), None);
         let now = Instant::now();
-        gathering.begin(2, 1, SYNC, now);
-        gathering.note_arrival(1);
-        assert_eq!(gathering.holds_until(), Some(now + SYNC / 2));
-        gathering.note_arrival(2);
-        assert_eq!((gathering.holds_until(), gathering.goal()), (None, 2));
+        assert_eq!(gathering.holds_until(now), None);
+        for (took, longest) in [(LONGEST, LONGEST / 2), (SYNC, LONGEST)] {
+            gathering.begin(2, 1, took, now);
+            gathering.note_arrival(1);
+            assert_eq!(gathering.holds_until(now), Some(now + longest));
+            assert_eq!(gathering.holds_until(now + longest), None);
+            gathering.note_arrival(2);
+            assert_eq!((gathering.holds_until(now), gathering.goal()), (None, 2));
+        }
     }
 
     #[test]
     fn holds_nothing_back_for_nobody_or_for_too_long() {
         let mut gathering = Gathering::default();
-        gathering.begin(0, 1, SYNC, Instant::now());
-        assert_eq!(gathering.holds_until(), None);
-        gathering.begin(1, 1, Duration::from_nanos(2), Instant::now());
-        assert_eq!(gathering.holds_until(), None);
+        let now = Instant::now();
+        gathering.begin(0, 1, SYNC, now);
+        assert_eq!(gathering.holds_until(now), None);
+        gathering.begin(1, 1, Duration::from_nanos(2), now);
+        assert_eq!(gathering.holds_until(now + Duration::from_nanos(1)), None);
     }
 
     #[test]
@@ -105,8 +112,9 @@ mod tests {
         let took = Duration::from_millis(600_000);
         for (bytes, holds) in [(599_000_000_000, true), (601_000_000_000, false)] {
             let mut gathering = Gathering::default();
-            gathering.begin(1, bytes, took, Instant::now());
-            assert_eq!(gathering.holds_until().is_some(), holds, "{bytes}");
+            let now = Instant::now();
+            gathering.begin(1, bytes, took, now);
+            assert_eq!(gathering.holds_until(now).is_some(), holds, "{bytes}");
         }
     }
 
@@ -114,8 +122,9 @@ mod tests {
     fn held(gathering: &mut Gathering, syncs: usize, come_back: bool) -> usize {
         let mut held = 0;
         for _ in 0..syncs {
-            gathering.begin(1, 1, SYNC, Instant::now());
-            held += usize::from(gathering.holds_until().is_some());
+            let now = Instant::now();
+            gathering.begin(1, 1, SYNC, now);
+            held += usize::from(gathering.holds_until(now).is_some());
             if come_back {
                 gathering.note_arrival(1);
             }

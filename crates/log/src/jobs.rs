@@ -31,20 +31,20 @@ enum Job {
 }
 
 impl State {
-    /// Whether there is something that may be written, now or when it has lingered.
-    fn has_batch(&self, options: &Options) -> bool {
+    /// Whether there is something that may be written at this time, or when it has lingered.
+    fn has_batch(&self, options: &Options, now: Instant) -> bool {
         if self.writing || self.queue.is_empty() || self.is_behind(options.sync) {
             return false;
         }
         let waited_for = self.syncing && options.sync == SyncMode::EveryAck;
-        !(waited_for || self.gathers_until().is_some()) || self.queue_bytes >= WORTH_WRITING
+        !(waited_for || self.gathers_until(now).is_some()) || self.queue_bytes >= WORTH_WRITING
     }
 
-    /// Until when the next sync waits for more.
-    fn gathers_until(&self) -> Option<Instant> {
+    /// Until when the next sync waits for more, if it does at this time.
+    fn gathers_until(&self, now: Instant) -> Option<Instant> {
         let is_any = !self.queue.is_empty() || self.durable < self.written;
         let gathers = is_any && !self.closed && self.poison.is_none();
-        gathers.then(|| self.gathering.holds_until()).flatten()
+        gathers.then(|| self.gathering.holds_until(now)).flatten()
     }
 
     /// Until when the queue waits for more.
@@ -55,17 +55,24 @@ impl State {
         since.map(|since| since + options.linger)
     }
 
-    fn can_write(&self, options: &Options) -> bool {
-        let lingers = |until| Instant::now() < until;
-        self.has_batch(options) && !self.lingers_until(options).is_some_and(lingers)
+    /// When something that is not to be done at this time is to be done at the latest, if nothing happens before.
+    fn rests_until(&self, options: &Options, now: Instant) -> Option<Instant> {
+        let lingers = self.lingers_until(options);
+        let lingers = lingers.filter(|_| self.has_batch(options, now));
+        lingers.into_iter().chain(self.gathers_until(now)).min()
     }
 
-    fn can_sync(&self, mode: SyncMode) -> bool {
+    fn can_write(&self, options: &Options, now: Instant) -> bool {
+        let lingers = |until| now < until;
+        self.has_batch(options, now) && !self.lingers_until(options).is_some_and(lingers)
+    }
+
+    fn can_sync(&self, mode: SyncMode, now: Instant) -> bool {
         let wanted = match mode {
             SyncMode::Never => self.sync_wanted.min(self.written),
             SyncMode::Background { .. } | SyncMode::EveryAck => self.written,
         };
-        let gathers = || self.written < self.gathering.goal() || self.gathers_until().is_some();
+        let gathers = || self.written < self.gathering.goal() || self.gathers_until(now).is_some();
         !self.syncing && self.poison.is_none() && self.durable < wanted && !gathers()
     }
 
@@ -73,13 +80,13 @@ impl State {
         self.teller.is_none() && !self.told.is_empty()
     }
 
-    /// The most urgent thing to be done, and whether there is another.
-    fn next_job(&self, options: &Options) -> (Option<Job>, bool) {
-        let write = self.can_write(options).then_some(Job::Write);
-        let sync = self.can_sync(options.sync).then_some(Job::Sync);
+    /// The most urgent thing to be done at this time, and whether there is another.
+    fn next_job(&self, options: &Options, now: Instant) -> (Option<Job>, bool) {
+        let write = self.can_write(options, now).then_some(Job::Write);
+        let sync = self.can_sync(options.sync, now).then_some(Job::Sync);
         let tell = self.can_tell().then_some(Job::Tell);
         // Also a batch that lingers: somebody must be there when it is to be written.
-        let waiting = self.has_batch(options).then_some(Job::Write);
+        let waiting = self.has_batch(options, now).then_some(Job::Write);
         let another = [waiting, sync, tell].iter().flatten().count() > 1;
         // The disk must not idle while callers are woken, if there is someone else to wake them. Where nobody waits for
         // the disk, a sync is the last thing that a thread should be stuck in.
@@ -127,12 +134,13 @@ impl State {
 impl Shared {
     /// Calls one of the log's threads if there is a job that nobody is at.
     pub(crate) fn call_for_work(&self, state: &mut State) {
+        let now = Instant::now();
         if state.idle > 0
             && !state.called
             // What lingers or is held back needs a thread that wakes in time.
-            && (state.has_batch(&self.options)
-                || (!state.timed && state.gathers_until().is_some())
-                || state.next_job(&self.options).0.is_some())
+            && (state.has_batch(&self.options, now)
+                || (!state.timed && state.gathers_until(now).is_some())
+                || state.next_job(&self.options, now).0.is_some())
         {
             state.called = true;
             self.work.notify_one();
@@ -143,7 +151,9 @@ impl Shared {
     pub(crate) fn work(&self) {
         let mut state = self.state.lock();
         loop {
-            let (job, another) = state.next_job(&self.options);
+            // One time for all that is decided: what is not to be done yet has to be waited for with an end.
+            let now = Instant::now();
+            let (job, another) = state.next_job(&self.options, now);
             if let Some(job) = job {
                 if another {
                     self.call_for_work(&mut state);
@@ -152,7 +162,7 @@ impl Shared {
             } else if state.is_over(self.options.sync) {
                 break;
             } else {
-                self.rest(&mut state);
+                self.rest(&mut state, now);
             }
         }
         state.threads -= 1;
@@ -165,13 +175,12 @@ impl Shared {
         self.progress.notify_all();
     }
 
-    /// Waits for something to be done, or for its time to come.
-    fn rest(&self, state: &mut MutexGuard<'_, State>) {
-        let lingers = state.lingers_until(&self.options);
-        let lingers = lingers.filter(|_| state.has_batch(&self.options));
-        let gathers = state.gathers_until();
+    /// Waits for something to be done, of which there is nothing at `now`, or for its time to come.
+    fn rest(&self, state: &mut MutexGuard<'_, State>, now: Instant) {
+        let until = state.rests_until(&self.options, now);
+        let gathers = state.gathers_until(now);
         state.idle += 1;
-        if let Some(until) = lingers.or(gathers) {
+        if let Some(until) = until {
             state.timed |= gathers.is_some();
             self.work.wait_until(state, until);
             state.timed &= gathers.is_none();
@@ -186,7 +195,7 @@ impl Shared {
     pub(crate) fn help<'a>(&'a self, mut state: MutexGuard<'a, State>, done: impl Fn() -> bool) {
         while !done() {
             // It is told first of all, and what others handed in meanwhile is for the log's own threads.
-            let (job, another) = match state.next_job(&self.options) {
+            let (job, another) = match state.next_job(&self.options, Instant::now()) {
                 (Some(_), another) if state.can_tell() => (Job::Tell, another),
                 (Some(job), another) => (job, another),
                 (None, _) => break,
@@ -313,175 +322,4 @@ pub(crate) fn writes_are_synced(options: &Options) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Entry, Log, Observer};
-    use longbow_disk::MemoryDisk;
-    use parking_lot::Mutex;
-    use std::sync::mpsc::{Receiver, Sender, channel};
-    use std::time::Duration;
-
-    /// Holds each sync back until it may end.
-    struct Held(Mutex<Receiver<()>>);
-
-    impl Observer for Held {
-        fn written(&self, _bytes: u64) {}
-
-        fn synced(&self, _took: Duration, _bytes: u64) {
-            // An error: the test has no more to hold back.
-            let _ = self.0.lock().recv();
-        }
-    }
-
-    fn held_log(sync: SyncMode) -> (Log, Sender<()>) {
-        let (release, held) = channel();
-        let options = Options {
-            sync,
-            observer: Arc::new(Held(Mutex::new(held))),
-            prepared_segments: 0,
-            ..Options::new("log")
-        };
-        let disk = Arc::new(MemoryDisk::new());
-        let (log, _) = Log::open(disk, options, 0, &mut |_| Ok(())).unwrap();
-        (log, release)
-    }
-
-    #[test]
-    fn a_caller_works_beside_a_sync_that_it_does_not_wait_for() {
-        let sync = SyncMode::Background {
-            max_unsynced_bytes: u64::MAX,
-            max_unsynced_age: Duration::MAX,
-        };
-        let (log, release) = held_log(sync);
-        log.append_and_wait([Entry::default()]).unwrap();
-        wait_for(&log, |state| state.syncing && state.idle == 1);
-        // Nobody can be called.
-        log.shared.state.lock().called = true;
-        let (tell, told) = channel();
-        thread::scope(|scope| {
-            scope.spawn(|| tell.send(log.append_and_wait([Entry::default()])).unwrap());
-            let told = told.recv_timeout(Duration::from_secs(60));
-            // If it was not told, this lets it go, so that the test can end.
-            log.shared.work.notify_all();
-            drop(release);
-            assert!(matches!(told, Ok(Ok(ack)) if ack.index == 2 && !ack.durable));
-        });
-    }
-
-    /// A log that is told that so many hand-ins were just told of a sync that took an hour.
-    fn gathering_log(missing: usize) -> (Log, Receiver<u64>) {
-        struct Syncs(Mutex<Sender<u64>>);
-        impl Observer for Syncs {
-            fn written(&self, _bytes: u64) {}
-            fn synced(&self, _took: Duration, bytes: u64) {
-                // An error: the test has ended.
-                let _ = self.0.lock().send(bytes);
-            }
-        }
-        let (tell, syncs) = channel();
-        let options = Options {
-            sync: SyncMode::EveryAck,
-            observer: Arc::new(Syncs(Mutex::new(tell))),
-            prepared_segments: 0,
-            ..Options::new("log")
-        };
-        let disk = Arc::new(MemoryDisk::new());
-        let (log, _) = Log::open(disk, options, 0, &mut |_| Ok(())).unwrap();
-        let hour = Duration::from_secs(3600);
-        let mut state = log.shared.state.lock();
-        state.gathering.begin(missing, 1, hour, Instant::now());
-        drop(state);
-        (log, syncs)
-    }
-
-    #[test]
-    fn a_sync_waits_for_those_who_were_just_told() {
-        let (log, syncs) = gathering_log(2);
-        let (tell, told) = channel();
-        let append = || {
-            let tell = tell.clone();
-            let done = move |ack: crate::Result<crate::Ack>| tell.send(ack.unwrap().index).unwrap();
-            log.append(durable(), Box::new(done)).unwrap();
-        };
-        append();
-        // One of the log's threads looks at the time, and neither writes.
-        wait_for(&log, |state| state.timed && state.idle == THREADS);
-        assert_eq!(log.shared.state.lock().queue.len(), 1);
-        append();
-        assert_eq!((told.recv().unwrap(), told.recv().unwrap()), (1, 2));
-        let bytes = 2 * crate::frame_bytes(0);
-        assert_eq!(syncs.try_iter().collect::<Vec<_>>(), [bytes]);
-    }
-
-    #[test]
-    fn a_log_that_is_closed_waits_for_nobody() {
-        let (log, _syncs) = gathering_log(2);
-        thread::scope(|scope| {
-            let caller = scope.spawn(|| log.append_and_wait([durable()]));
-            wait_for(&log, |state| state.timed && state.idle == THREADS);
-            log.close().unwrap();
-            assert_eq!(caller.join().unwrap().unwrap().index, 1);
-        });
-    }
-
-    /// Waits until the log is in a state.
-    fn wait_for(log: &Log, is_there: impl Fn(&State) -> bool) {
-        while !is_there(&log.shared.state.lock()) {
-            thread::yield_now();
-        }
-    }
-
-    fn durable() -> Entry {
-        Entry {
-            durable: true,
-            ..Entry::default()
-        }
-    }
-
-    #[test]
-    fn a_log_can_be_closed_while_a_caller_works_for_it() {
-        // Several times: the threads may look only after the caller is done.
-        let modes = [SyncMode::EveryAck, SyncMode::Never];
-        for sync in modes.into_iter().cycle().take(40) {
-            let (log, release) = held_log(sync);
-            let (tell, told) = channel();
-            thread::scope(|scope| {
-                wait_for(&log, |state| state.idle == THREADS);
-                let caller = scope.spawn(|| log.append_and_wait([durable()]));
-                wait_for(&log, |state| state.syncing && state.idle == THREADS);
-                let log = &log;
-                scope.spawn(move || tell.send(log.close()).unwrap());
-                // The threads of the log looked for something to do, found nothing, and wait for the caller.
-                wait_for(log, |state| state.closed && state.idle == THREADS);
-                drop(release);
-                assert_eq!(caller.join().unwrap().unwrap().index, 1);
-                let closed = told.recv_timeout(Duration::from_secs(60));
-                // If it hangs, this lets it go, so that the test can end.
-                log.shared.work.notify_all();
-                assert!(matches!(closed, Ok(Ok(()))), "{closed:?}");
-            });
-        }
-    }
-
-    #[test]
-    fn a_caller_that_works_is_told_before_it_works_for_others() {
-        let (log, release) = held_log(SyncMode::EveryAck);
-        thread::scope(|scope| {
-            wait_for(&log, |state| state.idle == THREADS);
-            let (tell, told) = channel();
-            let log = &log;
-            scope.spawn(move || tell.send(log.append_and_wait([durable()])).unwrap());
-            wait_for(log, |state| state.syncing);
-            let other = scope.spawn(|| log.append_and_wait([durable()]));
-            wait_for(log, |state| state.next == 3);
-            // One sync ends; the next does not.
-            release.send(()).unwrap();
-            let told = told.recv_timeout(Duration::from_secs(60));
-            let others = other.is_finished();
-            drop(release);
-            assert!(matches!(told, Ok(Ok(ack)) if ack.index == 1));
-            assert!(!others);
-            assert_eq!(other.join().unwrap().unwrap().index, 2);
-        });
-    }
-}
+mod tests;

@@ -223,7 +223,11 @@ impl State {
         let before = self.told.len();
         self.settle(mode);
         if mode == SyncMode::EveryAck {
-            let told = self.told.iter().skip(before);
+            let told = self
+                .told
+                .iter()
+                .skip(before)
+                .filter(|(_, result)| result.is_ok());
             let (told, bytes) = told.fold((0, self.queue_bytes), |(told, bytes), (group, _)| {
                 (told + 1, bytes + group.bytes)
             });

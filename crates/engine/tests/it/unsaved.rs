@@ -62,13 +62,17 @@ fn what_is_indexed_by_the_end_is_saved() {
     drop(engine);
     let engine = open(&disk);
     let recovered = engine.recovered();
-    assert_eq!((recovered.checkpoint, recovered.replayed), (1, 0));
+    assert!(recovered.checkpoint > 0 && recovered.replayed == 0);
 }
 
 #[test]
 fn little_work_is_not_saved() {
     let disk = MemoryDisk::new();
-    let engine = open(&disk);
+    let options = Options {
+        index_work: Duration::from_secs(3600),
+        ..options()
+    };
+    let engine = Engine::open(Arc::new(disk.clone()), options).expect("a new folder");
     put(
         &engine,
         &schema("euclidean", DataType::Float32, None),

@@ -1,0 +1,187 @@
+use super::*;
+use crate::{Entry, Log, Observer};
+use longbow_disk::MemoryDisk;
+use parking_lot::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+/// Holds each sync back until it may end.
+struct Held(Mutex<Receiver<()>>);
+
+impl Observer for Held {
+    fn written(&self, _bytes: u64) {}
+
+    fn synced(&self, _took: Duration, _bytes: u64) {
+        // An error: the test has no more to hold back.
+        let _ = self.0.lock().recv();
+    }
+}
+
+fn held_log(sync: SyncMode) -> (Log, Sender<()>) {
+    let (release, held) = channel();
+    let options = Options {
+        sync,
+        observer: Arc::new(Held(Mutex::new(held))),
+        prepared_segments: 0,
+        ..Options::new("log")
+    };
+    let disk = Arc::new(MemoryDisk::new());
+    let (log, _) = Log::open(disk, options, 0, &mut |_| Ok(())).unwrap();
+    (log, release)
+}
+
+#[test]
+fn a_caller_works_beside_a_sync_that_it_does_not_wait_for() {
+    let sync = SyncMode::Background {
+        max_unsynced_bytes: u64::MAX,
+        max_unsynced_age: Duration::MAX,
+    };
+    let (log, release) = held_log(sync);
+    log.append_and_wait([Entry::default()]).unwrap();
+    wait_for(&log, |state| state.syncing && state.idle == 1);
+    // Nobody can be called.
+    log.shared.state.lock().called = true;
+    let (tell, told) = channel();
+    thread::scope(|scope| {
+        scope.spawn(|| tell.send(log.append_and_wait([Entry::default()])).unwrap());
+        let told = told.recv_timeout(Duration::from_secs(60));
+        // If it was not told, this lets it go, so that the test can end.
+        log.shared.work.notify_all();
+        drop(release);
+        assert!(matches!(told, Ok(Ok(ack)) if ack.index == 2 && !ack.durable));
+    });
+}
+
+/// A log that is told that so many hand-ins were just told of a sync that took an hour.
+fn gathering_log(missing: usize) -> (Log, Receiver<u64>) {
+    struct Syncs(Mutex<Sender<u64>>);
+    impl Observer for Syncs {
+        fn written(&self, _bytes: u64) {}
+        fn synced(&self, _took: Duration, bytes: u64) {
+            // An error: the test has ended.
+            let _ = self.0.lock().send(bytes);
+        }
+    }
+    let (tell, syncs) = channel();
+    let options = Options {
+        sync: SyncMode::EveryAck,
+        observer: Arc::new(Syncs(Mutex::new(tell))),
+        prepared_segments: 0,
+        ..Options::new("log")
+    };
+    let disk = Arc::new(MemoryDisk::new());
+    let (log, _) = Log::open(disk, options, 0, &mut |_| Ok(())).unwrap();
+    let hour = Duration::from_secs(3600);
+    let mut state = log.shared.state.lock();
+    state
+        .gathering
+        .begin(missing, 1, hour, Instant::now() + hour);
+    drop(state);
+    (log, syncs)
+}
+
+#[test]
+fn a_sync_waits_for_those_who_were_just_told() {
+    let (log, syncs) = gathering_log(2);
+    let (tell, told) = channel();
+    let append = || {
+        let tell = tell.clone();
+        let done = move |ack: crate::Result<crate::Ack>| tell.send(ack.unwrap().index).unwrap();
+        log.append(durable(), Box::new(done)).unwrap();
+    };
+    append();
+    // One of the log's threads looks at the time, and neither writes.
+    wait_for(&log, |state| state.timed && state.idle == THREADS);
+    assert_eq!(log.shared.state.lock().queue.len(), 1);
+    append();
+    assert_eq!((told.recv().unwrap(), told.recv().unwrap()), (1, 2));
+    let bytes = 2 * crate::frame_bytes(0);
+    assert_eq!(syncs.try_iter().collect::<Vec<_>>(), [bytes]);
+}
+
+#[test]
+fn what_is_held_back_is_done_now_or_waited_for_with_an_end() {
+    let (log, _syncs) = gathering_log(2);
+    log.append(durable(), Box::new(|_| ())).unwrap();
+    wait_for(&log, |state| state.timed && state.idle == THREADS);
+    let state = log.shared.state.lock();
+    let options = &log.shared.options;
+    let until = state.rests_until(options, Instant::now()).unwrap();
+    for now in [until - Duration::from_nanos(1), until] {
+        let is_job = state.next_job(options, now).0.is_some();
+        assert_eq!(is_job, now == until);
+        assert_eq!(state.rests_until(options, now).is_none(), is_job);
+    }
+}
+
+#[test]
+fn a_log_that_is_closed_waits_for_nobody() {
+    let (log, _syncs) = gathering_log(2);
+    thread::scope(|scope| {
+        let caller = scope.spawn(|| log.append_and_wait([durable()]));
+        wait_for(&log, |state| state.timed && state.idle == THREADS);
+        log.close().unwrap();
+        assert_eq!(caller.join().unwrap().unwrap().index, 1);
+    });
+}
+
+/// Waits until the log is in a state.
+fn wait_for(log: &Log, is_there: impl Fn(&State) -> bool) {
+    while !is_there(&log.shared.state.lock()) {
+        thread::yield_now();
+    }
+}
+
+fn durable() -> Entry {
+    Entry {
+        durable: true,
+        ..Entry::default()
+    }
+}
+
+#[test]
+fn a_log_can_be_closed_while_a_caller_works_for_it() {
+    // Several times: the threads may look only after the caller is done.
+    let modes = [SyncMode::EveryAck, SyncMode::Never];
+    for sync in modes.into_iter().cycle().take(40) {
+        let (log, release) = held_log(sync);
+        let (tell, told) = channel();
+        thread::scope(|scope| {
+            wait_for(&log, |state| state.idle == THREADS);
+            let caller = scope.spawn(|| log.append_and_wait([durable()]));
+            wait_for(&log, |state| state.syncing && state.idle == THREADS);
+            let log = &log;
+            scope.spawn(move || tell.send(log.close()).unwrap());
+            // The threads of the log looked for something to do, found nothing, and wait for the caller.
+            wait_for(log, |state| state.closed && state.idle == THREADS);
+            drop(release);
+            assert_eq!(caller.join().unwrap().unwrap().index, 1);
+            let closed = told.recv_timeout(Duration::from_secs(60));
+            // If it hangs, this lets it go, so that the test can end.
+            log.shared.work.notify_all();
+            assert!(matches!(closed, Ok(Ok(()))), "{closed:?}");
+        });
+    }
+}
+
+#[test]
+fn a_caller_that_works_is_told_before_it_works_for_others() {
+    let (log, release) = held_log(SyncMode::EveryAck);
+    thread::scope(|scope| {
+        wait_for(&log, |state| state.idle == THREADS);
+        let (tell, told) = channel();
+        let log = &log;
+        scope.spawn(move || tell.send(log.append_and_wait([durable()])).unwrap());
+        wait_for(log, |state| state.syncing);
+        let other = scope.spawn(|| log.append_and_wait([durable()]));
+        wait_for(log, |state| state.next == 3);
+        // One sync ends; the next does not.
+        release.send(()).unwrap();
+        let told = told.recv_timeout(Duration::from_secs(60));
+        let others = other.is_finished();
+        drop(release);
+        assert!(matches!(told, Ok(Ok(ack)) if ack.index == 1));
+        assert!(!others);
+        assert_eq!(other.join().unwrap().unwrap().index, 2);
+    });
+}
