@@ -1,14 +1,13 @@
 //! The work of the indexers that no checkpoint holds.
 //!
-//! What is not in a checkpoint is indexed anew after a start: rows come back from the log within a second, their graph takes
-//! a minute of all cores a million. So a checkpoint is worth making for its sake, too, when the indexers rest and when the
+//! What is not in a checkpoint is indexed anew after a start, which takes far longer than reading its rows from the log. So a checkpoint is worth making for its sake, too, when the indexers rest and when the
 //! engine is closed. It writes whole graphs, so it has to save far more time than it takes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many times as long as the last checkpoint took what the next one saves has to have taken: so they take at most a
-/// twentieth of the time of the indexers.
+/// How many times as long as the last checkpoint took what the next one saves has to have taken, by all threads together. What
+/// the first one takes after a start is not known before.
 const WORTH: u32 = 20;
 
 /// What indexers did since the last checkpoint began, and what that one took; both in nanoseconds.

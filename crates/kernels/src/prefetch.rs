@@ -37,9 +37,5 @@ fn prefetch_line(at: *const u8) {
 /// so the address need not be valid.
 #[inline(always)]
 pub fn prefetch(at: *const u8, bytes: usize) {
-    let mut offset = 0;
-    while offset < bytes.min(MAX_LINES * LINE) {
-        prefetch_line(at.wrapping_add(offset));
-        offset += LINE;
-    }
+    prefetch_all(at, bytes.min(MAX_LINES * LINE));
 }

@@ -8,12 +8,12 @@ use arrow_schema::DataType;
 use longbow_disk::{Disk, MemoryDisk};
 use longbow_engine::{Engine, Options};
 
-use crate::quantized::{check_recall, open, options, put, rows, schema, wait_for_the_index};
+use crate::quantized::{check_recall, open, options, rows, schema, wait_for_the_index};
 
-/// An engine that saves whatever was indexed, with so many rows that came at once and wait for that.
-fn filled(disk: &MemoryDisk, count: i64) -> Engine {
+/// An engine that saves so much work on indexes, with so many rows that came at once.
+fn filled(disk: &MemoryDisk, count: i64, index_work: Duration) -> Engine {
     let options = Options {
-        index_work: Duration::ZERO,
+        index_work,
         ..options()
     };
     let engine = Engine::open(Arc::new(disk.clone()), options).expect("a new folder");
@@ -37,7 +37,7 @@ fn wait_for(is_there: impl Fn() -> bool) {
 #[test]
 fn a_complete_index_is_saved() {
     let disk = MemoryDisk::new();
-    let engine = filled(&disk, 5_000);
+    let engine = filled(&disk, 5_000, Duration::ZERO);
     wait_for(|| {
         disk.exists(Path::new("data/MANIFEST"))
             .expect("a sound disk")
@@ -54,7 +54,7 @@ fn a_complete_index_is_saved() {
 #[test]
 fn what_is_indexed_by_the_end_is_saved() {
     let disk = MemoryDisk::new();
-    let engine = filled(&disk, 20_000);
+    let engine = filled(&disk, 20_000, Duration::ZERO);
     let indexed =
         |engine: &Engine| engine.dataset("d").expect("it exists").indexes()[0].watermark();
     wait_for(|| indexed(&engine) > 0);
@@ -68,17 +68,7 @@ fn what_is_indexed_by_the_end_is_saved() {
 #[test]
 fn little_work_is_not_saved() {
     let disk = MemoryDisk::new();
-    let options = Options {
-        index_work: Duration::from_secs(3600),
-        ..options()
-    };
-    let engine = Engine::open(Arc::new(disk.clone()), options).expect("a new folder");
-    put(
-        &engine,
-        &schema("euclidean", DataType::Float32, None),
-        0..500,
-        0,
-    );
+    let engine = filled(&disk, 500, Duration::from_secs(3600));
     wait_for_the_index(&engine);
     engine.close().expect("closed");
     assert!(
