@@ -13,7 +13,7 @@ use roaring::RoaringTreemap;
 use crate::column_index::{ColumnIndex, Reached};
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
-use crate::filter_cache::FilterCache;
+use crate::filter::FilterCache;
 use crate::graph_options::GraphOptions;
 use crate::id::Id;
 use crate::index_kind::IndexKind;

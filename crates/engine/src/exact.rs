@@ -4,9 +4,9 @@ use longbow_index::{Neighbor, QuantizedGraph, Query, TopK, flat};
 use longbow_kernels::prefetch_all;
 
 use crate::error::Result;
+use crate::filter::RowSet;
 use crate::graph::Graph;
 use crate::originals::Originals;
-use crate::row_set::RowSet;
 use crate::search::{Found, Searcher};
 use crate::vectors::Vectors;
 

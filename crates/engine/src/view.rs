@@ -84,25 +84,13 @@ impl View {
         let first = self
             .segments
             .partition_point(|segment| segment.last_row() < from);
-        let sealed = self.segments[first..].iter().flat_map(move |segment| {
-            segment
-                .batches()
-                .iter()
-                .enumerate()
-                .map(move |(index, batch)| {
-                    let runs = segment
-                        .row_ranges(index)
-                        .map(|(first_row, start, len)| Run {
-                            first_row,
-                            start,
-                            len,
-                        });
-                    Part {
-                        batch,
-                        runs: runs.filter_map(|run| run.starting_at(from)).collect(),
-                    }
-                })
-        });
+        let sealed = self.segments[first..].iter();
+        let sealed = sealed.flat_map(move |segment| sealed_parts(segment, from));
+        sealed.chain(self.fresh_parts(from))
+    }
+
+    /// The same of the tail alone.
+    pub fn fresh_parts(&self, from: u64) -> impl Iterator<Item = Part<'_>> {
         let fresh = self.tail.starting_at(from).map(move |held| {
             let run = Run {
                 first_row: held.first_row,
@@ -114,7 +102,7 @@ impl View {
                 runs: run.starting_at(from).into_iter().collect(),
             }
         });
-        sealed.chain(fresh).filter(|part| !part.runs.is_empty())
+        fresh.filter(|part| !part.runs.is_empty())
     }
 
     /// Bytes of all batches, dead rows included.
@@ -127,6 +115,26 @@ impl View {
             .sum();
         sealed + self.tail.bytes()
     }
+}
+
+/// The batches of a segment that hold rows from `from` on; of the first one, only the rows from `from` on.
+pub(crate) fn sealed_parts(segment: &Segment, from: u64) -> impl Iterator<Item = Part<'_>> {
+    let parts = segment.batches().iter().enumerate();
+    let parts = parts.map(move |(index, batch)| {
+        let runs = segment.row_ranges(index);
+        let run = |(first_row, start, len)| Run {
+            first_row,
+            start,
+            len,
+        };
+        Part {
+            batch,
+            runs: runs
+                .filter_map(|range| run(range).starting_at(from))
+                .collect(),
+        }
+    });
+    parts.filter(|part| !part.runs.is_empty())
 }
 
 impl Run {

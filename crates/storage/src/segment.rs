@@ -135,9 +135,14 @@ impl Segment {
 
     /// Batch and position in it of a row number.
     pub fn locate(&self, row: u64) -> Option<(usize, usize)> {
-        let position = self.runs.rank(row)?;
-        let batch = self.starts.partition_point(|start| *start <= position) - 1;
-        Some((batch, (position - self.starts[batch]) as usize))
+        self.place(self.runs.rank(row)?)
+    }
+
+    /// Batch and position in it of the row that comes after `before` others of the segment.
+    pub fn place(&self, before: u64) -> Option<(usize, usize)> {
+        let batch = self.starts.partition_point(|start| *start <= before) - 1;
+        let position = (before - self.starts[batch]) as usize;
+        (batch < self.batches.len()).then_some((batch, position))
     }
 
     /// The row number at position `i` of a batch.

@@ -17,6 +17,7 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use super::error::{Error, unknown_column};
 use super::object::Node;
 use super::operator::Operator;
+use super::ranges::ranges;
 use super::value::constants;
 use super::{Bound, STATE};
 use crate::evaluation::Evaluation;
@@ -62,8 +63,10 @@ pub(super) fn bind(
         .collect();
     columns.sort_unstable();
     let narrow = Arc::new(schema.project(&columns)?);
+    let physical = reassign_expr_columns(physical, &narrow)?;
     Ok(Bound {
-        evaluation: Evaluation::new(reassign_expr_columns(physical, &narrow)?, &narrow)?,
+        ranges: ranges(&physical, &narrow),
+        evaluation: Evaluation::new(physical, &narrow)?,
         columns,
     })
 }

@@ -7,6 +7,7 @@ mod error;
 mod expression;
 mod object;
 mod operator;
+mod ranges;
 mod size;
 mod value;
 
@@ -18,7 +19,7 @@ use datafusion::execution::SessionState;
 use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::Volatility;
 use datafusion::prelude::SessionConfig;
-use longbow_engine::{Filter, FilterError, Predicate, passing};
+use longbow_engine::{ColumnRanges, Filter, FilterError, Predicate, passing};
 use serde_json::Value;
 
 pub use error::Error;
@@ -135,11 +136,16 @@ struct Bound {
     /// Over the columns alone that it reads.
     evaluation: Evaluation,
     columns: Vec<usize>,
+    ranges: Vec<ColumnRanges>,
 }
 
 impl Predicate for Bound {
     fn columns(&self) -> &[usize] {
         &self.columns
+    }
+
+    fn ranges(&self) -> &[ColumnRanges] {
+        &self.ranges
     }
 
     fn mask(&self, rows: &RecordBatch) -> std::result::Result<BooleanArray, Box<dyn FilterError>> {

@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
+use super::Predicate;
 use crate::error::{Error, Result};
-use crate::filter::Predicate;
 
 /// Which rows pass; `rows` has the columns of [`Predicate::columns`], in that order. Before each piece that the predicate
 /// takes, `go_on` says whether there is time for it.

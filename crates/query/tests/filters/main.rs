@@ -1,6 +1,7 @@
 //! Filters on a real engine: what passes, and what is refused in which words.
 
-#[path = "common/table.rs"]
+mod sorted;
+#[path = "../common/table.rs"]
 mod table;
 
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! A set of rows.
 //!
-//! Useful for: asking in the middle of a search whether a row passes a filter (one cache line), and adding the rows of
-//! new batches 64 at a time, while readers hold what was there before. Not useful for: storage, or few rows of many (a bit a
-//! row of every 65,536 that holds one).
+//! Useful for: asking in the middle of a search whether a row passes a filter (one cache line where many do), and adding the
+//! rows of new batches 64 at a time, while readers hold what was there before. Of every 65,536 rows of which one is in the
+//! set, it takes a bit for each, or two bytes for each that is in it, if they are up to 256. Not useful for: storage.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,14 +11,25 @@ use arrow_buffer::BooleanBuffer;
 const CHUNK_BITS: u32 = 16;
 const CHUNK_ROWS: u64 = 1 << CHUNK_BITS;
 const CHUNK_WORDS: usize = 1 << (CHUNK_BITS - 6);
+/// Rows of a chunk that are listed at most, in a sixteenth of the room that a bit for each takes.
+const LISTED: usize = 256;
 
-type Chunk = [u64; CHUNK_WORDS];
+type Words = [u64; CHUNK_WORDS];
+
+/// Which of 65,536 rows are in a set.
+#[derive(Debug, Clone)]
+enum Chunk {
+    /// Few: their places, ascending.
+    Few(Arc<Vec<u16>>),
+    /// A bit for each place.
+    Many(Arc<Words>),
+}
 
 /// A set of rows. Clones share what neither adds to.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RowSet {
     /// Of 65,536 rows each; none where there is no row.
-    chunks: Vec<Option<Arc<Chunk>>>,
+    chunks: Vec<Option<Chunk>>,
     len: u64,
     /// Some of the rows, once they were asked for.
     sample: OnceLock<Vec<u64>>,
@@ -26,6 +37,34 @@ pub(crate) struct RowSet {
 
 /// Rows of a sample.
 const SAMPLE: u64 = 128;
+
+impl Chunk {
+    /// Words that are not zero, each with its number.
+    fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let (few, many): (&[u16], &[u64]) = match self {
+            Chunk::Few(places) => (places, &[]),
+            Chunk::Many(words) => (&[], &words[..]),
+        };
+        let few = few
+            .chunk_by(|one, next| one / 64 == next / 64)
+            .map(|places| {
+                let bits = places.iter().map(|place| 1 << (place % 64));
+                (
+                    usize::from(places[0] / 64),
+                    bits.fold(0, |word, bit: u64| word | bit),
+                )
+            });
+        let many = many.iter().copied().enumerate();
+        few.chain(many.filter(|(_, word)| *word != 0))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Chunk::Few(places) => size_of_val(&**places) + size_of_val(&places[..]),
+            Chunk::Many(words) => size_of_val(&**words),
+        }
+    }
+}
 
 impl RowSet {
     /// How many rows.
@@ -37,7 +76,10 @@ impl RowSet {
     #[inline(always)]
     pub fn contains(&self, row: u64) -> bool {
         match self.chunks.get((row >> CHUNK_BITS) as usize) {
-            Some(Some(words)) => words[(row >> 6) as usize % CHUNK_WORDS] >> (row % 64) & 1 == 1,
+            Some(Some(Chunk::Many(words))) => {
+                words[(row >> 6) as usize % CHUNK_WORDS] >> (row % 64) & 1 == 1
+            }
+            Some(Some(Chunk::Few(places))) => places.binary_search(&(row as u16)).is_ok(),
             _ => false,
         }
     }
@@ -52,9 +94,37 @@ impl RowSet {
             let room = (CHUNK_ROWS - row % CHUNK_ROWS) as usize;
             let some = bits.slice(at, room.min(bits.len() - at));
             at += some.len();
-            if some.count_set_bits() > 0 {
-                let words = self.chunk(row);
-                insert_words((row % CHUNK_ROWS) as usize, &some, words);
+            let count = some.count_set_bits();
+            if count == 0 {
+                continue;
+            }
+            let place = row % CHUNK_ROWS;
+            match self.room_for(row, count) {
+                Room::Few(places) => {
+                    places.extend(some.set_indices().map(|at| (place as usize + at) as u16));
+                    places.sort_unstable();
+                }
+                Room::Many(words) => insert_words(place as usize, &some, words),
+            }
+        }
+    }
+
+    /// Adds rows, ascending. None of them is in the set.
+    pub fn insert_rows(&mut self, rows: impl Iterator<Item = u64>) {
+        self.sample.take();
+        let rows: Vec<u64> = rows.collect();
+        self.len += rows.len() as u64;
+        for rows in rows.chunk_by(|one, next| one >> CHUNK_BITS == next >> CHUNK_BITS) {
+            match self.room_for(rows[0], rows.len()) {
+                Room::Few(places) => {
+                    places.extend(rows.iter().map(|row| *row as u16));
+                    places.sort_unstable();
+                }
+                Room::Many(words) => {
+                    for row in rows {
+                        words[(row >> 6) as usize % CHUNK_WORDS] |= 1 << (row % 64);
+                    }
+                }
             }
         }
     }
@@ -67,7 +137,7 @@ impl RowSet {
         rows.skip_while(move |row| *row < from)
     }
 
-    /// Up to 32 of the rows, in even steps over all.
+    /// Up to 128 of the rows, in even steps over all.
     pub fn sample(&self) -> &[u64] {
         self.sample.get_or_init(|| {
             let mut sample = Vec::new();
@@ -90,30 +160,49 @@ impl RowSet {
     /// The words that hold rows from a chunk on, each with its first row.
     fn words(&self, from: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
         let chunks = self.chunks.iter().enumerate().skip(from);
-        let words = chunks.flat_map(|(chunk, words)| {
-            let words = words.iter().flat_map(|words| words.iter().enumerate());
-            words.map(move |(at, word)| ((chunk as u64) << CHUNK_BITS | (at as u64) << 6, *word))
-        });
-        words.filter(|(_, word)| *word != 0)
+        chunks.flat_map(|(chunk, words)| {
+            let words = words.iter().flat_map(Chunk::words);
+            words.map(move |(at, word)| ((chunk as u64) << CHUNK_BITS | (at as u64) << 6, word))
+        })
     }
 
     /// Memory held, in bytes; what clones share counts for each.
     pub fn memory_bytes(&self) -> usize {
-        let full = self.chunks.iter().flatten().count();
-        full * size_of::<Chunk>() + self.chunks.len() * size_of::<Option<Arc<Chunk>>>()
+        let chunks = self.chunks.iter().flatten();
+        size_of_val(&self.chunks[..]) + chunks.map(Chunk::memory_bytes).sum::<usize>()
     }
 
-    fn chunk(&mut self, row: u64) -> &mut Chunk {
+    /// The chunk of a row, with room for so many more.
+    fn room_for(&mut self, row: u64, more: usize) -> Room<'_> {
         let at = (row >> CHUNK_BITS) as usize;
         if self.chunks.len() <= at {
             self.chunks.resize(at + 1, None);
         }
-        Arc::make_mut(self.chunks[at].get_or_insert_with(|| Arc::new([0; CHUNK_WORDS])))
+        let chunk = self.chunks[at].get_or_insert_with(|| Chunk::Few(Arc::default()));
+        if let Chunk::Few(places) = chunk
+            && places.len() + more > LISTED
+        {
+            let mut words = [0; CHUNK_WORDS];
+            for place in places.iter() {
+                words[usize::from(*place) / 64] |= 1 << (place % 64);
+            }
+            *chunk = Chunk::Many(Arc::new(words));
+        }
+        match chunk {
+            Chunk::Few(places) => Room::Few(Arc::make_mut(places)),
+            Chunk::Many(words) => Room::Many(Arc::make_mut(words)),
+        }
     }
 }
 
+/// A chunk that is added to.
+enum Room<'a> {
+    Few(&'a mut Vec<u16>),
+    Many(&'a mut Words),
+}
+
 /// Sets the bits of rows from `first` of a chunk on, which end in it.
-fn insert_words(first: usize, bits: &BooleanBuffer, words: &mut Chunk) {
+fn insert_words(first: usize, bits: &BooleanBuffer, words: &mut Words) {
     let (mut at, shift) = (first / 64, first % 64);
     let chunks = bits.bit_chunks();
     let last = std::iter::once(chunks.remainder_bits());

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::Filter;
+use super::bound::Bound;
+use super::row_set::RowSet;
+use super::sorted_columns::SortedColumns;
 use crate::deadline::Deadline;
 use crate::error::Result;
-use crate::filter::{Bound, Filter};
-use crate::row_set::RowSet;
 use crate::view::View;
 
 /// Bytes of row sets that are remembered for a dataset.
@@ -24,6 +26,7 @@ const MOST_FILTERS: usize = 1_024;
 #[derive(Debug, Default)]
 pub(crate) struct FilterCache {
     remembered: Mutex<Remembered>,
+    sorted: SortedColumns,
 }
 
 #[derive(Debug, Default)]
@@ -69,17 +72,19 @@ impl FilterCache {
             Some(known) => (RowSet::clone(&known.rows), known.end),
             None => (RowSet::default(), 0),
         };
-        bound.add_rows(view, from, deadline, &mut rows)?;
+        let evaluated = self
+            .sorted
+            .add_rows(&bound, (view, from), deadline, &mut rows)?;
         let rows = Arc::new(rows);
         if let Some(key) = key {
             self.remember(key, &rows, view);
         }
-        Ok((rows, view.next_row - from))
+        Ok((rows, evaluated))
     }
 
-    /// Memory of the row sets, in bytes.
+    /// Memory of the row sets, and of the rows' order by columns, in bytes.
     pub fn memory_bytes(&self) -> usize {
-        self.remembered.lock().bytes
+        self.remembered.lock().bytes + self.sorted.memory_bytes()
     }
 
     fn find(&self, key: &str, view: &View) -> Option<Entry> {

@@ -1,9 +1,5 @@
-//! Filters: which rows a request is about.
-//!
-//! The language that a filter is written in is the caller's. The engine binds it to a dataset's schema, evaluates it batch
-//! by batch, and remembers which rows passed (see [`crate::filter_cache`]).
+//! A filter bound to a dataset, and its evaluation over the batches there.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, new_null_array};
@@ -11,59 +7,11 @@ use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 
+use super::evaluation::{guarded, passing};
+use super::{ColumnRanges, Filter, Predicate};
 use crate::deadline::Deadline;
-use crate::error::{Class, Error, Result};
-use crate::evaluation::{guarded, passing};
-use crate::row_set::RowSet;
+use crate::error::{Error, Result};
 use crate::view::{Part, View};
-
-/// A condition on rows, as asked for.
-pub trait Filter: Debug + Send + Sync {
-    /// The same text for filters that let the same rows pass, whatever is written meanwhile. `None` if a row may pass now
-    /// and not later: nothing is remembered of such a filter.
-    fn key(&self) -> Option<&str>;
-
-    /// Binds the filter to the schema of a dataset.
-    ///
-    /// # Errors
-    /// If it cannot be read, or does not suit the schema.
-    fn bind(
-        &self,
-        dataset: &str,
-        schema: &SchemaRef,
-    ) -> std::result::Result<Box<dyn Predicate>, Box<dyn FilterError>>;
-}
-
-/// A filter bound to a schema.
-pub trait Predicate: Debug + Send + Sync {
-    /// Positions of the columns that it reads, in the schema that it was bound to.
-    fn columns(&self) -> &[usize];
-
-    /// Whether each of the first rows passes; null means no. `rows` has the columns of [`Predicate::columns`], in that
-    /// order, and at least one row. As many of them are answered for as are quick to evaluate and take little memory, at
-    /// least one: who asks goes on with the rest, and looks at the clock between.
-    ///
-    /// # Errors
-    /// If a value of a row makes the evaluation fail, as a division by zero does.
-    fn mask(&self, rows: &RecordBatch) -> std::result::Result<BooleanArray, Box<dyn FilterError>>;
-}
-
-/// Why a filter cannot be bound or evaluated.
-pub trait FilterError: std::error::Error + Send + Sync {
-    /// A stable, machine-readable name of the error.
-    fn code(&self) -> &'static str;
-
-    /// What a client may do about it.
-    fn class(&self) -> Class {
-        Class::InvalidArgument
-    }
-}
-
-impl From<Box<dyn FilterError>> for Error {
-    fn from(error: Box<dyn FilterError>) -> Self {
-        Error::Filter(error)
-    }
-}
 
 /// A predicate on the batches of a dataset, some of which may be older than columns that it reads.
 #[derive(Debug)]
@@ -121,7 +69,7 @@ impl Bound {
     }
 
     /// The columns that the predicate reads; null where the batch is older than one.
-    fn columns(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    pub fn columns(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let column = |field: &Arc<Field>| -> ArrayRef {
             match batch.column_by_name(field.name()) {
                 Some(column) => Arc::clone(column),
@@ -145,24 +93,26 @@ impl Bound {
         )?)
     }
 
-    /// Adds to `rows` those from row `from` on that pass; rows that are dead in the view may be among them.
+    /// What it says of the values of columns.
+    pub fn ranges(&self) -> impl Iterator<Item = (&str, &ColumnRanges)> {
+        let ranges = self.predicate.ranges().iter();
+        ranges.map(|ranges| (self.fields[ranges.column].name().as_str(), ranges))
+    }
+
+    /// Whether rows of this schema and of any other that suits can be put into one batch of those that the predicate reads.
+    pub fn is_plain(&self, schema: &Schema) -> bool {
+        self.fields.iter().all(|field| {
+            let own = schema.field_with_name(field.name());
+            own.map_or(true, |own| own.data_type() == field.data_type())
+        })
+    }
+
+    /// Whether each row passes; `rows` has what [`Bound::columns`] gives, and living rows alone.
     ///
     /// # Errors
     /// As [`Bound::mask`].
-    pub fn add_rows(
-        &self,
-        view: &View,
-        from: u64,
-        deadline: Deadline,
-        rows: &mut RowSet,
-    ) -> Result<()> {
-        for part in view.parts(from) {
-            let mask = self.mask(&part, view, deadline)?;
-            for run in &part.runs {
-                rows.insert_bits(run.first_row, &mask.slice(run.start, run.len));
-            }
-        }
-        Ok(())
+    pub fn passing(&self, rows: &RecordBatch, deadline: Deadline) -> Result<BooleanBuffer> {
+        passing(&*self.predicate, rows, &|| deadline.check())
     }
 }
 
