@@ -1,7 +1,6 @@
 //! The exact part of a search: rows compared one by one.
 
-use longbow_index::{Neighbor, QuantizedGraph, Query, TopK, flat};
-use longbow_kernels::prefetch_all;
+use longbow_index::{QuantizedGraph, Query, TopK, flat};
 
 use crate::error::Result;
 use crate::filter::RowSet;
@@ -10,8 +9,6 @@ use crate::originals::Originals;
 use crate::search::{Found, Searcher};
 use crate::vectors::Vectors;
 
-/// Rows whose vectors are asked for before the first of them is compared.
-const AHEAD: usize = 16;
 /// Rows that are compared before the time limits are looked at.
 const PIECE: usize = 4_096;
 /// The same for rows that are compared by their codes: each piece has some compared by their vectors.
@@ -26,7 +23,7 @@ impl Searcher<'_> {
             Some(rows) if let Some(graph) = self.codes() => {
                 self.scan_codes(graph, (rows, from), query, &mut top, found)?;
             }
-            Some(rows) if self.column.native && rows.len() < self.view.next_row / 4 => {
+            Some(rows) if self.column.native && rows.len() < self.view.next_row / 64 => {
                 self.scan_each(rows, query, from, &mut top, found)?;
             }
             Some(rows) => self.scan_some(rows, query, from, &mut top, found)?,
@@ -90,15 +87,15 @@ impl Searcher<'_> {
     ) -> Result<()> {
         let originals = Originals::new(self.view, self.column);
         let mut missing = Vec::new();
-        let visible = rows.iter_from(from).filter(|row| self.is_wanted(*row));
-        let mut visible = visible.peekable();
+        let shown = rows.iter_from(from).filter(|row| self.is_shown(*row));
+        let mut shown = shown.peekable();
         let piece = match self.limits.have_budget() {
             true => CODED_PIECE,
             false => usize::MAX,
         };
-        while visible.peek().is_some() && !self.is_over(found)? {
+        while shown.peek().is_some() && !self.is_over(found)? {
             let mut scanned = 0;
-            let some = visible.by_ref().take(piece).inspect(|_| scanned += 1);
+            let some = shown.by_ref().take(piece).inspect(|_| scanned += 1);
             let known = missing.len();
             let counts = (&mut missing, &mut found.stats);
             for neighbor in graph.scan_rows(query, self.k, some, &originals, counts) {
@@ -106,13 +103,14 @@ impl Searcher<'_> {
             }
             found.rows_scanned += scanned - (missing.len() - known) as u64;
         }
-        for (at, row) in missing.into_iter().enumerate() {
-            if at.is_multiple_of(PIECE) && self.is_over(found)? {
+        for missing in missing.chunks(PIECE) {
+            if self.is_over(found)? {
                 break;
             }
-            if let Some(vector) = originals.of(row) {
-                self.compare(query, (row, vector), top, found);
-            }
+            let vectors = missing
+                .iter()
+                .filter_map(|row| Some((*row, originals.of(*row)?)));
+            compare(query, &mut vectors.collect(), top, found);
         }
         originals.check()
     }
@@ -127,28 +125,38 @@ impl Searcher<'_> {
         found: &mut Found,
     ) -> Result<()> {
         let mut rows = rows.iter_from(from).peekable();
-        let mut looked = 0usize;
         for part in self.view.parts(from) {
-            let vectors = Vectors::of(part.batch, self.column)?;
+            let Some(vectors) = Vectors::of(part.batch, self.column)? else {
+                continue;
+            };
+            let mut asked = Vec::new();
             for run in &part.runs {
                 let end = run.first_row + run.len as u64;
                 while let Some(row) = rows.next_if(|row| *row < end) {
-                    if looked.is_multiple_of(PIECE) && self.is_over(found)? {
-                        return Ok(());
-                    }
-                    looked += 1;
                     let at = row.checked_sub(run.first_row);
-                    let (Some(at), true) = (at, self.is_wanted(row)) else {
-                        continue;
-                    };
-                    let at = run.start + at as usize;
-                    if let Some(vector) = vectors.as_ref().and_then(|all| all.row(at)) {
-                        self.compare(query, (row, vector), top, found);
+                    let vector = at.and_then(|at| vectors.row(run.start + at as usize));
+                    if self.is_shown(row) {
+                        asked.extend(vector.map(|vector| (row, vector)));
+                    }
+                    if asked.len() == PIECE {
+                        if self.is_over(found)? {
+                            return Ok(());
+                        }
+                        compare(query, &mut asked, top, found);
                     }
                 }
             }
+            if self.is_over(found)? {
+                return Ok(());
+            }
+            compare(query, &mut asked, top, found);
         }
         Ok(())
+    }
+
+    /// Whether a row that passes the filter is there and may be found.
+    fn is_shown(&self, row: u64) -> bool {
+        self.view.is_visible(row) && !self.rows.without.contains(&row)
     }
 
     /// Scans those of `rows` that the view shows, which are few of all: each is looked up, and nothing is read between them.
@@ -161,37 +169,23 @@ impl Searcher<'_> {
         found: &mut Found,
     ) -> Result<()> {
         let originals = Originals::new(self.view, self.column);
-        let visible = rows.iter_from(from).filter(|row| self.is_wanted(*row));
-        let mut asked = visible.filter_map(|row| {
-            let vector = originals.of(row)?;
-            prefetch_all(vector.as_ptr(), vector.len());
-            Some((row, vector))
-        });
-        let mut ahead = Vec::with_capacity(AHEAD);
+        let shown = rows.iter_from(from).filter(|row| self.is_shown(*row));
+        let mut shown = shown.filter_map(|row| Some((row, originals.of(row)?)));
+        let mut asked = Vec::with_capacity(PIECE);
         loop {
-            ahead.extend(asked.by_ref().take(AHEAD));
-            let is_due = found.rows_scanned.is_multiple_of(PIECE as u64);
-            if ahead.is_empty() || is_due && self.is_over(found)? {
+            asked.extend(shown.by_ref().take(PIECE));
+            if asked.is_empty() || self.is_over(found)? {
                 break;
             }
-            for row in ahead.drain(..) {
-                self.compare(query, row, top, found);
-            }
+            compare(query, &mut asked, top, found);
         }
-        drop(asked);
+        drop(shown);
         originals.check()
     }
+}
 
-    fn compare(
-        &self,
-        query: &Query,
-        (row, vector): (u64, &[u8]),
-        top: &mut TopK,
-        found: &mut Found,
-    ) {
-        let distance = query.distance(vector);
-        top.push(Neighbor { row, distance });
-        found.stats.distance_computations += 1;
-        found.rows_scanned += 1;
-    }
+/// Compares rows with the query, and forgets them.
+fn compare(query: &Query, rows: &mut Vec<(u64, &[u8])>, top: &mut TopK, found: &mut Found) {
+    found.rows_scanned += rows.len() as u64;
+    flat::scan_rows(query, rows.drain(..), top, &mut found.stats);
 }
