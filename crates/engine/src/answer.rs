@@ -221,8 +221,8 @@ impl Asked<'_> {
             words.query,
             width,
             &wanted,
+            &self.main.limits,
         )?;
-        self.main.limits.check()?;
         joined.rankings.push(Ranking {
             weight: words.weight,
             hits: all
@@ -232,6 +232,7 @@ impl Asked<'_> {
                 .collect(),
         });
         found.rows_scanned = all.rows_scanned;
+        found.is_partial = all.is_partial;
         joined.found.push(found);
         Ok(joined)
     }

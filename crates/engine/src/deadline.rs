@@ -20,6 +20,17 @@ impl Deadline {
             .map(|(end, _)| end.saturating_duration_since(Instant::now()))
     }
 
+    /// The same, or this moment if that is earlier.
+    pub(crate) fn or_at(self, end: Instant) -> Self {
+        match self.0 {
+            Some((own, _)) if own <= end => self,
+            other => Deadline(Some((
+                end,
+                other.map_or(Duration::ZERO, |(_, limit)| limit),
+            ))),
+        }
+    }
+
     /// Whether there is time left.
     ///
     /// # Errors

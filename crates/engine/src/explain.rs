@@ -30,7 +30,7 @@ pub struct FilterExplained {
     pub selectivity: f64,
     /// Living rows that pass.
     pub rows_passing: u64,
-    /// Rows for which it was evaluated; the others were remembered.
+    /// Rows for which it was evaluated; the others were remembered, or ruled out by the order of a column.
     pub rows_evaluated: u64,
     /// Microseconds for that.
     pub filter_us: u64,
@@ -41,6 +41,8 @@ pub struct FilterExplained {
 pub(crate) struct FilterWork {
     pub rows_evaluated: u64,
     pub micros: u64,
+    /// Whether the budget ran out before it was evaluated for all rows.
+    pub was_cut: bool,
 }
 
 /// Explains the answers to some queries.
@@ -48,12 +50,16 @@ pub(crate) fn explain(asked: &Asked<'_>, answers: &[Answered]) -> Explain {
     let work = asked.filter_work;
     let at = &asked.main;
     let mut steps = Vec::new();
-    let filter = at.rows.matching.as_ref().map(|matching| {
+    if work.was_cut {
+        steps.push("filter: the budget ran out while it was evaluated".to_owned());
+    }
+    let matching = at.rows.matching.as_ref().filter(|_| !work.was_cut);
+    let filter = matching.map(|matching| {
         let living = matching.iter_from(0).filter(|row| at.view.is_visible(*row));
         let passing = living.count() as u64;
         let share = |of: u64, all: u64| of as f64 / all.max(1) as f64;
         steps.push(format!(
-            "filter: {passing} of {} rows pass; evaluated for {}, remembered for the others",
+            "filter: {passing} of {} rows pass; evaluated for {}, the others were remembered or ruled out by their order",
             at.view.live, work.rows_evaluated
         ));
         FilterExplained {

@@ -345,10 +345,13 @@ impl Graph {
                     is_over: wanted.is_over,
                 });
                 let found = match (filtered, queries, &mut *stats) {
-                    (None, [query], [stats]) => {
+                    (None, [query], [stats]) if wanted.is_over.is_none() => {
                         vec![graph.search(query, k, ef, visible, &originals, stats)]
                     }
-                    (None, ..) => graph.search_each(queries, (k, ef), visible, &originals, stats),
+                    (None, ..) => {
+                        let rows = (visible, wanted.is_over);
+                        graph.search_each(queries, (k, ef), rows, &originals, stats)
+                    }
                     (Some(filtered), [query], [stats]) => {
                         vec![graph.search_filtered(query, filtered, &originals, stats)]
                     }

@@ -133,14 +133,16 @@ impl At<'_> {
             return Ok((None, FilterWork::default()));
         };
         let begun = Instant::now();
-        let dataset = self.dataset;
-        let (rows, evaluated) =
-            dataset
-                .filters
-                .rows(&**filter, &dataset.name, self.view, self.limits.deadline)?;
+        let (name, deadline) = (&self.dataset.name, self.limits.of_whole());
+        let filters = &self.dataset.filters;
+        let rows = filters.rows(&**filter, name, self.view, deadline);
+        // The search ends then, with nothing.
+        let was_cut = matches!(rows, Err(Error::Timeout(_))) && self.limits.check().is_ok();
+        let (rows, evaluated) = if was_cut { (Arc::default(), 0) } else { rows? };
         let work = FilterWork {
             rows_evaluated: evaluated,
             micros: micros(begun.elapsed()),
+            was_cut,
         };
         Ok((Some(rows), work))
     }

@@ -163,6 +163,13 @@ impl Searcher<'_> {
         let prepare = |vector: &Vec<f32>| Ok(Query::new(self.column.space, vector)?);
         let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
         let mut all: Vec<Found> = queries.iter().map(|_| self.blank()).collect();
+        if self.limits.are_spent() {
+            for found in &mut all {
+                found.is_partial = true;
+                self.cut(found);
+            }
+            return Ok(all);
+        }
         if self.is_by_graph() {
             self.walk(&queries, &mut all)?;
         }
@@ -266,10 +273,6 @@ impl Searcher<'_> {
         let Some(index) = &self.index else {
             return Ok(());
         };
-        if self.limits.are_spent() {
-            all.iter_mut().for_each(|found| found.is_partial = true);
-            return Ok(());
-        }
         let watermark = index.watermark;
         let from_graph = match &self.effort {
             Effort::Fixed(ef) => self.walk_by(*ef, index, queries, all)?,

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::id::Id;
 use crate::text_column::TextColumn;
 use crate::text_index::{Pieces, each_text};
+use crate::time_limits::TimeLimits;
 use crate::view::View;
 
 /// A search for words.
@@ -27,6 +28,9 @@ pub struct TextQuery {
 #[derive(Debug, Clone)]
 pub(crate) struct TextReached(Arc<Pieces>);
 
+/// Rows that are read before the time limits are looked at.
+const UNASKED: u64 = 256;
+
 /// What a search for words found.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextFound {
@@ -38,6 +42,8 @@ pub struct TextFound {
     pub terms: usize,
     /// Terms that these would stand for beyond the most that are looked up.
     pub terms_left_out: usize,
+    /// Whether the search ended before it had looked everywhere, since its budget ran out.
+    pub is_partial: bool,
 }
 
 impl Dataset {
@@ -51,7 +57,7 @@ impl Dataset {
 /// yet are read, and count like the others: scores depend on the living rows alone.
 ///
 /// # Errors
-/// If the query cannot be read, or is for a column that has no text.
+/// If the query cannot be read, or is for a column that has no text, or there is no more time.
 pub(crate) fn find(
     dataset: &Dataset,
     reached: &TextReached,
@@ -59,18 +65,26 @@ pub(crate) fn find(
     query: &TextQuery,
     k: usize,
     wanted: &dyn Fn(u64) -> bool,
+    limits: &TimeLimits,
 ) -> Result<TextFound> {
     let columns = columns(dataset, view, query.columns.as_deref())?;
     let numbers: Vec<Column> = columns.iter().map(|column| column.column).collect();
     let parsed = Query::parse(&query.text).map_err(Error::TextQuery)?;
     let mut search = Search::new(&parsed, &numbers)?;
     let TextReached(pieces) = reached;
+    let mut is_partial = false;
     each_text(
         view,
         &columns,
         pieces.watermark..view.next_row,
         &mut |row, texts| {
-            search.add(row, texts);
+            if row.is_multiple_of(UNASKED) {
+                limits.check()?;
+                is_partial |= limits.are_spent();
+            }
+            if !is_partial {
+                search.add(row, texts);
+            }
             Ok(())
         },
     )?;
@@ -79,12 +93,15 @@ pub(crate) fn find(
     let pairs: Vec<(&Piece, &Alive)> = pairs
         .map(|(held, alive)| (&held.piece, alive.as_ref()))
         .collect();
-    let found = search.run(&pairs, k, wanted)?;
+    let is_over = || limits.are_spent() || limits.check().is_err();
+    let found = search.run_until(&pairs, k, wanted, &is_over)?;
+    limits.check()?;
     Ok(TextFound {
         rows: found.hits.iter().map(|hit| (hit.row, hit.score)).collect(),
         rows_scanned: found.rows_scanned,
         terms: found.terms,
         terms_left_out: found.terms_left_out,
+        is_partial: is_partial || found.is_partial,
     })
 }
 
@@ -135,7 +152,15 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         let reached = dataset.text_reached();
         let view = dataset.view();
-        let found = find(&dataset, &reached, &view, query, k, &|_| true)?;
+        let found = find(
+            &dataset,
+            &reached,
+            &view,
+            query,
+            k,
+            &|_| true,
+            &TimeLimits::default(),
+        )?;
         let id = |(row, score): (u64, f32)| {
             let (batch, at) = view.locate(row)?;
             Some(id_at(batch, view.schema.id, at).map(|id| (id, score)))

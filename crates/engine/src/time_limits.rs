@@ -36,6 +36,14 @@ impl TimeLimits {
         self.budget.is_some_and(|end| Instant::now() >= end)
     }
 
+    /// For what is of no use unless it is whole: it ends as well where the budget does.
+    pub fn of_whole(&self) -> Deadline {
+        match self.budget {
+            Some(end) => self.deadline.or_at(end),
+            None => self.deadline,
+        }
+    }
+
     /// # Errors
     /// If the time is over after which the search is refused.
     pub fn check(&self) -> Result<()> {

@@ -44,6 +44,8 @@ pub struct Found {
     pub terms: usize,
     /// Terms that patterns would stand for beyond the most that are looked up.
     pub terms_left_out: usize,
+    /// Whether it was told to end before it had looked everywhere.
+    pub is_partial: bool,
 }
 
 impl Search {
@@ -67,10 +69,24 @@ impl Search {
     /// # Errors
     /// If tantivy cannot read a piece.
     pub fn run(
+        self,
+        pieces: &[(&Piece, &Alive)],
+        k: usize,
+        wanted: &dyn Fn(u64) -> bool,
+    ) -> Result<Found> {
+        self.run_until(pieces, k, wanted, &|| false)
+    }
+
+    /// The same, but asks `is_over` every few thousand rows whether to end with what was found.
+    ///
+    /// # Errors
+    /// As [`Search::run`].
+    pub fn run_until(
         mut self,
         pieces: &[(&Piece, &Alive)],
         k: usize,
         wanted: &dyn Fn(u64) -> bool,
+        is_over: &dyn Fn() -> bool,
     ) -> Result<Found> {
         self.expand(pieces)?;
         let (infos, df) = self.look_up(pieces)?;
@@ -83,7 +99,7 @@ impl Search {
             .map(|(term, df)| totals[term.column].idf(*df))
             .collect();
         let lengths: Vec<Lengths> = totals.iter().map(|totals| totals.lengths()).collect();
-        let mut top = Top::new(k);
+        let (mut top, mut is_partial) = (Top::new(k), false);
         for ((piece, alive), infos) in pieces.iter().zip(&infos) {
             let weights = Weights {
                 idf: &idf,
@@ -91,7 +107,10 @@ impl Search {
                 infos,
             };
             let cursor = Cursor::open(&self.plan.root, &self.plan, piece, &weights)?;
-            walk(cursor, piece, alive, wanted, &mut top);
+            is_partial |= !walk(cursor, (piece, alive), wanted, is_over, &mut top);
+            if is_partial {
+                break;
+            }
         }
         let weights = Weights {
             idf: &idf,
@@ -110,6 +129,7 @@ impl Search {
             rows_scanned: self.fresh.scanned,
             terms: self.plan.terms.len(),
             terms_left_out: patterns.map(|pattern| pattern.left_out).sum(),
+            is_partial,
         })
     }
 
@@ -199,19 +219,22 @@ fn living(piece: &Piece, alive: &Alive, info: &TermInfo) -> Result<u64> {
     Ok(count)
 }
 
-/// Offers all matches in a piece.
+/// Offers all matches in a piece; false if it was told to end before.
 fn walk(
     mut cursor: Cursor<'_>,
-    piece: &Piece,
-    alive: &Alive,
+    (piece, alive): (&Piece, &Alive),
     wanted: &dyn Fn(u64) -> bool,
+    is_over: &dyn Fn() -> bool,
     top: &mut Top,
-) {
+) -> bool {
     let mut window = Window::new();
     loop {
         let next = cursor.next();
         if next == TERMINATED {
-            return;
+            return true;
+        }
+        if is_over() {
+            return false;
         }
         let from = next / WINDOW * WINDOW;
         cursor.fill(from, from + WINDOW, &mut window);

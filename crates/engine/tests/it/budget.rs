@@ -1,11 +1,14 @@
 //! Searches that end with what they have when their budget runs out, and say so.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use arrow_schema::DataType;
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
 use longbow_disk::MemoryDisk;
 use longbow_engine::{
-    Beside, Engine, Error, Grouping, Quantization, SearchReply, SearchRequest, Shape, TextQuery,
+    Beside, Engine, Error, Filter, FilterError, Grouping, Predicate, Quantization, SearchReply,
+    SearchRequest, Shape, TextQuery,
 };
 
 use crate::condition::{Comparison, Condition};
@@ -148,8 +151,61 @@ fn a_timeout_is_an_error_beside_a_budget() {
     assert!(matches!(refused, Error::Timeout(_)));
 }
 
+/// A filter that all rows pass, each piece of rows in no less time than there is.
+#[derive(Debug)]
+struct Slow(Instant);
+
+impl Filter for Slow {
+    fn key(&self) -> Option<&str> {
+        None
+    }
+
+    fn bind(&self, _: &str, _: &SchemaRef) -> Result<Box<dyn Predicate>, Box<dyn FilterError>> {
+        Ok(Box::new(Slow(self.0)))
+    }
+}
+
+impl Predicate for Slow {
+    fn columns(&self) -> &[usize] {
+        &[0]
+    }
+
+    fn mask(&self, rows: &RecordBatch) -> Result<BooleanArray, Box<dyn FilterError>> {
+        while Instant::now() <= self.0 {
+            std::hint::spin_loop();
+        }
+        Ok(vec![true; rows.num_rows().min(1)].into())
+    }
+}
+
 #[test]
-fn words_are_searched_for_in_whole_or_not_at_all() {
+fn the_evaluation_of_a_filter_ends_with_the_budget() {
+    let engine = filled(Quantization::Rabitq);
+    let request = |time: Duration| SearchRequest {
+        filter: Some(Arc::new(Slow(Instant::now() + time))),
+        explain: true,
+        ..SearchRequest::nearest(vector(1), 10)
+    };
+    let time = Duration::from_millis(20);
+    let cut = search(&engine, &request(2 * time), Some(time)).info;
+    assert_eq!(cut.returned, 0);
+    assert!(cut.partial_because.is_some(), "{cut:?}");
+    let short = cut.short_because.as_deref();
+    assert_eq!(short, Some("the budget ran out with 0 rows found"));
+    let steps = cut.explain.expect("it was asked for").steps;
+    assert!(steps[0].contains("the budget ran out"), "{steps:?}");
+    let whole = search(&engine, &request(Duration::ZERO), AMPLE).info;
+    assert_eq!((whole.returned, whole.partial_because), (10, None));
+    let refused = SearchRequest {
+        timeout: Some(time),
+        ..request(2 * time)
+    };
+    let refused = engine.search("d", &refused).expect_err("no time");
+    assert!(matches!(refused, Error::Timeout(_)));
+}
+
+#[test]
+fn a_search_for_words_ends_with_its_budget() {
     let engine = open_with(&MemoryDisk::new(), None);
     put_many(&engine, "d", 0..30);
     let words = SearchRequest {

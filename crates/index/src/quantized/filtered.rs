@@ -7,7 +7,7 @@ use super::front::Front;
 use super::level::{LEVELS, Level};
 use super::passing::Passing;
 use super::scratch::Scratch;
-use super::search::{Steps, TWINS};
+use super::search::{Steps, TWINS, Until};
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
@@ -30,9 +30,6 @@ pub struct Filtered<'a> {
     /// Asked from time to time whether the walk is to end with what it has found; without it, it never is.
     pub is_over: Option<IsOver<'a>>,
 }
-
-/// Steps of a walk between which it is asked whether it is to end: some microseconds.
-const UNASKED: u32 = 64;
 
 /// What is known of the rows that pass a filter, for a walk that finds few of them around the query.
 #[derive(Debug, Clone, Copy)]
@@ -68,27 +65,13 @@ struct FilteredSearch<'a> {
     ef: usize,
     entries: Entries<'a>,
     phase: Phase<'a>,
-    is_over: Option<IsOver<'a>>,
-    /// Steps of the walk through the lowest level.
-    steps: u32,
-    /// Whether it was told to end.
-    was_cut: bool,
 }
 
 impl Steps for FilteredSearch<'_> {
     #[inline(always)]
     fn step(&mut self) -> bool {
         match &mut self.phase {
-            _ if self.was_cut => false,
-            Phase::Below(walk) => {
-                self.steps = self.steps.wrapping_add(1);
-                if let Some(is_over) = self.is_over
-                    && self.steps.is_multiple_of(UNASKED)
-                {
-                    self.was_cut = is_over();
-                }
-                !self.was_cut && walk.step()
-            }
+            Phase::Below(walk) => walk.step(),
             Phase::Above(walk) => {
                 if !walk.step() {
                     self.go_down();
@@ -179,12 +162,13 @@ impl QuantizedGraph {
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         let _visit = self.enter();
-        let Some(mut search) = self.begin_filtered(query, filtered) else {
+        let Some(search) = self.begin_filtered(query, filtered) else {
             return Vec::new();
         };
+        let mut search = Until::new(search, filtered.is_over);
         while search.step() {}
         self.ask_originals(filtered.k, originals, search.scratch());
-        self.end_filtered(query, filtered.k, originals, search, stats)
+        self.end_filtered(query, filtered.k, originals, search.walk, stats)
     }
 
     /// As [`QuantizedGraph::search_filtered`] for each of many queries, in less time than one by one. `stats` are those of
@@ -204,8 +188,11 @@ impl QuantizedGraph {
         let mut answers = vec![Vec::new(); queries.len()];
         self.in_turns(
             (queries.len(), filtered.k, originals),
-            |place| self.begin_filtered(&queries[place], filtered),
-            |place, search| {
+            |place| {
+                let search = self.begin_filtered(&queries[place], filtered)?;
+                Some(Until::new(search, filtered.is_over))
+            },
+            |place, Until { walk: search, .. }| {
                 let (query, stats) = (&queries[place], &mut stats[place]);
                 answers[place] = self.end_filtered(query, filtered.k, originals, search, stats);
             },
@@ -254,9 +241,6 @@ impl QuantizedGraph {
             ef: filtered.ef.max(filtered.k),
             entries: filtered.entries,
             phase,
-            is_over: filtered.is_over,
-            steps: 0,
-            was_cut: false,
         };
         if is_low {
             // SAFETY: there is no start.

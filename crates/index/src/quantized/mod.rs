@@ -78,7 +78,7 @@ use crate::pool::Pool;
 use crate::space::{Query, Space};
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
-use crate::vector_index::VectorIndex;
+use crate::vector_index::{IsOver, VectorIndex};
 use crate::visits::{Visit, Visits};
 
 /// An approximate index that takes inserts from many threads and answers searches meanwhile.
@@ -169,7 +169,8 @@ impl QuantizedGraph {
         self.len() == 0
     }
 
-    /// As [`VectorIndex::search_batch`] for `(k, ef)`, with what each query cost in its place of `stats`.
+    /// As [`VectorIndex::search_batch`] for `(k, ef)`, with what each query cost in its place of `stats`; `is_over` is asked
+    /// from time to time whether the walks are to end with what they have found.
     ///
     /// # Panics
     /// If a query was prepared for another space, or there are fewer `stats` than queries.
@@ -178,7 +179,7 @@ impl QuantizedGraph {
         &self,
         queries: &[Query],
         (k, ef): (usize, usize),
-        visible: &(dyn Fn(u64) -> bool + Sync),
+        (visible, is_over): (&(dyn Fn(u64) -> bool + Sync), Option<IsOver<'_>>),
         originals: &dyn VectorSource,
         stats: &mut [SearchStats],
     ) -> Vec<Vec<Neighbor>> {
@@ -186,6 +187,7 @@ impl QuantizedGraph {
             k,
             ef,
             visible,
+            is_over,
             originals,
         };
         self.answer_all(queries, asked, stats)
@@ -252,6 +254,7 @@ impl VectorIndex for QuantizedGraph {
             k,
             ef,
             visible,
+            is_over: None,
             originals,
         };
         self.answer(query, asked, stats)
@@ -267,7 +270,7 @@ impl VectorIndex for QuantizedGraph {
         stats: &mut SearchStats,
     ) -> Vec<Vec<Neighbor>> {
         let mut each = vec![SearchStats::default(); queries.len()];
-        let answers = self.search_each(queries, (k, ef), visible, originals, &mut each);
+        let answers = self.search_each(queries, (k, ef), (visible, None), originals, &mut each);
         each.into_iter().for_each(|one| *stats += one);
         answers
     }

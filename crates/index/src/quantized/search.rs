@@ -9,6 +9,7 @@ use crate::checkpoint::VectorSource;
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
+use crate::vector_index::IsOver;
 
 /// Visible nodes of one chain of twins that a search looks at, or as many as it was asked for.
 pub(super) const TWINS: usize = 256;
@@ -58,6 +59,8 @@ pub(super) struct Asked<'a> {
     pub(super) k: usize,
     pub(super) ef: usize,
     pub(super) visible: &'a (dyn Fn(u64) -> bool + Sync),
+    /// Asked from time to time whether a walk is to end with what it has found; without it, it never is.
+    pub(super) is_over: Option<IsOver<'a>>,
     pub(super) originals: &'a dyn VectorSource,
 }
 
@@ -78,6 +81,44 @@ impl Steps for Walk<'_, Visible<'_>> {
     #[inline(always)]
     fn scratch(&mut self) -> &mut Scratch {
         &mut self.scratch
+    }
+}
+
+/// Steps between which a walk is asked whether it is to end: some microseconds.
+const UNASKED: u32 = 64;
+
+/// A walk that ends early if it is told to.
+pub(super) struct Until<'a, W> {
+    pub(super) walk: W,
+    is_over: Option<IsOver<'a>>,
+    steps: u32,
+    was_cut: bool,
+}
+
+impl<'a, W> Until<'a, W> {
+    pub(super) fn new(walk: W, is_over: Option<IsOver<'a>>) -> Self {
+        Until {
+            walk,
+            is_over,
+            steps: 0,
+            was_cut: false,
+        }
+    }
+}
+
+impl<W: Steps> Steps for Until<'_, W> {
+    #[inline(always)]
+    fn step(&mut self) -> bool {
+        if let Some(is_over) = self.is_over {
+            self.steps = self.steps.wrapping_add(1);
+            self.was_cut |= self.steps.is_multiple_of(UNASKED) && is_over();
+        }
+        !self.was_cut && self.walk.step()
+    }
+
+    #[inline(always)]
+    fn scratch(&mut self) -> &mut Scratch {
+        self.walk.scratch()
     }
 }
 
@@ -125,8 +166,11 @@ impl QuantizedGraph {
         let mut answers = vec![Vec::new(); queries.len()];
         self.in_turns(
             (queries.len(), asked.k, asked.originals),
-            |place| self.begin(&queries[place], asked),
-            |place, walk| {
+            |place| {
+                let walk = self.begin(&queries[place], asked)?;
+                Some(Until::new(walk, asked.is_over))
+            },
+            |place, Until { walk, .. }| {
                 answers[place] = self.end(&queries[place], asked, walk, &mut stats[place]);
             },
         );

@@ -1,5 +1,7 @@
 //! What is found, and its scores, against the model: whatever is in pieces, outside of them, or dead.
 
+use std::cell::Cell;
+
 use longbow_text::{Alive, Builder, Column, Hit, Piece, Query, Search, Tokenizer};
 
 use crate::model::{self, Ask, Row};
@@ -213,6 +215,29 @@ fn long_texts_differ_by_a_word() {
         .hits;
     let rows: Vec<u64> = hits.iter().map(|hit| hit.row).collect();
     assert!(rows == [2, 1] && hits[0].score > hits[1].score, "{hits:?}");
+}
+
+#[test]
+fn a_search_that_is_told_to_end_gives_what_it_has() {
+    let mut builder = Builder::new(&COLUMNS[..1]).expect("a builder");
+    for row in 0..10_000 {
+        builder.add(row, &[Some("needle")]).expect("it is added");
+    }
+    let piece = builder.finish().expect("it is built").expect("it has rows");
+    let alive = Alive::of(&piece, |_, _| false, |_| true);
+    let search = |pieces_of_time: u32| {
+        let query = Query::parse("needle").expect("a query");
+        let search = Search::new(&query, &COLUMNS[..1]).expect("one word");
+        let left = Cell::new(pieces_of_time);
+        let is_over = || left.replace(left.get().saturating_sub(1)) == 0;
+        let found = search.run_until(&[(&piece, &alive)], 20_000, &|_| true, &is_over);
+        let found = found.expect("it runs");
+        (found.hits.len(), found.is_partial)
+    };
+    assert_eq!(search(u32::MAX), (10_000, false));
+    assert_eq!(search(0), (0, true));
+    let (found, is_partial) = search(2);
+    assert!(0 < found && found < 10_000 && is_partial, "{found}");
 }
 
 #[test]

@@ -385,3 +385,28 @@ fn a_walk_that_is_told_to_end_gives_what_it_has() -> Result<()> {
     assert!(!cut.is_empty() && cut.is_sorted() && cut.iter().all(|one| passes(one.row)));
     Ok(())
 }
+
+#[test]
+fn a_walk_of_all_rows_that_is_told_to_end_gives_what_it_has() -> Result<()> {
+    let data = Data::clustered(floats(96, Metric::Euclidean), 8000, 40, 5)?;
+    let graph = build(&data)?;
+    let search = |is_over: Option<IsOver<'_>>| {
+        let mut stats = [SearchStats::default(); 2];
+        let rows = (&(|_| true) as &(dyn Fn(u64) -> bool + Sync), is_over);
+        let found = graph.search_each(&data.queries[..2], (200, 2_000), rows, &data, &mut stats);
+        (found, stats.map(|stats| stats.nodes_popped))
+    };
+    let (whole, popped) = search(None);
+    assert!(whole.iter().all(|found| found.len() == 200));
+    assert_eq!(search(Some(&|| false)), (whole, popped));
+    let (cut, few) = search(Some(&|| true));
+    assert!(
+        (0..2).all(|at| 0 < few[at] && few[at] < popped[at] / 4),
+        "{few:?} of {popped:?}"
+    );
+    assert!(
+        cut.iter()
+            .all(|found| !found.is_empty() && found.is_sorted())
+    );
+    Ok(())
+}
