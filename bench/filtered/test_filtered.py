@@ -20,6 +20,7 @@ import cells
 import data
 import filtered_recall
 import filtered_truth
+import new_filters
 import truth
 from condition import Condition
 
@@ -219,3 +220,11 @@ def test_longbow_goes_through_all_of_it(cache: Path, tmp_path: Path) -> None:
         assert cell["qps"] > 0 and cell["first_ms"] > 0
     # A recall that cannot be had fails.
     assert filtered_recall.main([*command, "--shares", "50", "--at-least", "1.1"]) == 1
+
+
+def test_new_filters_are_measured_in_all_ways(tmp_path: Path) -> None:
+    found = new_filters.run(20_000, str(tmp_path))
+    assert [row["filter"] for row in found] == list(new_filters.SHAPES)
+    for row in found:
+        assert row["remembered_us"] <= row["slowest_us"], row
+        assert min(row["sorted_us"], row["compared_us"], row["duckdb_count_us"]) > 0, row
