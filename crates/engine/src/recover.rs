@@ -100,19 +100,18 @@ pub(crate) fn recover(
     recovered.log_bytes = found.bytes;
     recovered.cut_bytes = found.cut_bytes;
     recovered.took = started.elapsed();
-    Ok((
-        Shared::new(
-            options,
-            disk,
-            log,
-            catalog,
-            manifest.checkpoint,
-            next_file,
-            to_applier,
-        ),
-        recovered,
-        loads,
-    ))
+    let shared = Shared::new(
+        options,
+        disk,
+        log,
+        catalog,
+        manifest.checkpoint,
+        next_file,
+        to_applier,
+    );
+    let saved = manifest.datasets.iter().flat_map(|saved| &saved.indexes);
+    shared.unsaved.expect(saved.map(|index| index.bytes).sum());
+    Ok((shared, recovered, loads))
 }
 
 /// How the log is opened.

@@ -1,16 +1,18 @@
 //! The work of the indexers that no checkpoint holds.
 //!
-//! What is not in a checkpoint is indexed anew after a start, which takes far longer than reading its rows from the log. So a checkpoint is worth making for its sake, too, when the indexers rest and when the
-//! engine is closed. It writes whole graphs, so it has to save far more time than it takes.
+//! What is not in a checkpoint is indexed anew after a start, which takes far longer than reading its rows from the log. So a
+//! checkpoint is worth making for its sake, too, when the indexers rest and when the engine is closed. It writes whole
+//! graphs, so it has to save far more time than it takes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many times as long as the last checkpoint took what the next one saves has to have taken, by all threads together. What
-/// the first one takes after a start is not known before.
+/// How many times as long as the last checkpoint took what the next one saves has to have taken, by all threads together.
 const WORTH: u32 = 20;
+/// Bytes of indexes that a checkpoint writes in a second, as far as is known before the first one after a start.
+const WRITTEN_A_SECOND: u64 = 500_000_000;
 
-/// What indexers did since the last checkpoint began, and what that one took; both in nanoseconds.
+/// What indexers did since the last checkpoint began, in time of processors, and what that one took; both in nanoseconds.
 #[derive(Debug, Default)]
 pub(crate) struct UnsavedWork {
     worked: AtomicU64,
@@ -18,6 +20,11 @@ pub(crate) struct UnsavedWork {
 }
 
 impl UnsavedWork {
+    /// What the first checkpoint after a start takes, by the bytes of the indexes in the one that it began with.
+    pub(crate) fn expect(&self, bytes: u64) {
+        self.saved(Duration::from_secs(bytes) / WRITTEN_A_SECOND as u32);
+    }
+
     /// A thread worked on indexes for so long.
     pub(crate) fn add(&self, took: Duration) {
         self.worked.fetch_add(nanoseconds(took), Ordering::Relaxed);
@@ -73,5 +80,17 @@ mod tests {
         assert!(!unsaved.is_worth_saving(SECOND));
         unsaved.add(SECOND);
         assert!(unsaved.is_worth_saving(SECOND));
+    }
+
+    #[test]
+    fn after_a_start_saving_takes_as_long_as_the_indexes_are_large() {
+        let unsaved = UnsavedWork::default();
+        unsaved.expect(2 * WRITTEN_A_SECOND);
+        unsaved.add(39 * SECOND);
+        assert!(!unsaved.is_worth_saving(SECOND));
+        unsaved.add(SECOND);
+        assert!(unsaved.is_worth_saving(SECOND));
+        unsaved.expect(u64::MAX);
+        assert!(!unsaved.is_worth_saving(SECOND));
     }
 }

@@ -22,7 +22,6 @@ mod capacity;
 mod chart;
 mod cli;
 mod config_cmd;
-mod cpu_time;
 mod dice;
 mod histogram;
 mod logging;

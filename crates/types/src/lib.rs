@@ -4,7 +4,7 @@
 //!   file and defaults, in this order. One table, [`OPTIONS`], says which settings there are; flags, variables, file keys,
 //!   `longbow config` and `docs/configuration.md` are all derived from it.
 //! * [`Metrics`] holds every metric of the process with its help text; [`Metrics::render`] writes them for Prometheus.
-//! * [`host`] asks the machine for what defaults depend on: memory, cores, name.
+//! * [`host`] asks the machine for what defaults depend on: memory, cores, name; [`cpu_time`] how long threads had a processor.
 //!
 //! This crate is *not* a place for shared helpers, and it knows nothing of datasets, Arrow or the network: it has no
 //! behaviour beyond reading settings and counting.
@@ -32,6 +32,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod cpu_time;
 mod error;
 mod from_value;
 pub mod host;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use longbow_index::Space;
+use longbow_types::cpu_time;
 
 use super::error::Error;
 use super::flags::Settings;
@@ -12,7 +13,6 @@ use super::pass::{self, How};
 use super::report::{Figures, Point, Report};
 use super::truth::Truth;
 use super::vectors::Vectors;
-use crate::cpu_time;
 use crate::machine::Machine;
 use crate::rounded::rounded;
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use longbow_index::{Neighbor, SearchStats};
+use longbow_types::cpu_time;
 
 use super::error::Error;
 use super::index::Index;
-use crate::cpu_time;
 
 /// How the queries are put to the index.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use longbow_log::Observer;
-
-use crate::cpu_time;
+use longbow_types::cpu_time;
 
 /// Counts the log's writes and syncs.
 #[derive(Default)]
