@@ -92,6 +92,11 @@ impl Catalog {
         self.inner.read().by_name.values().cloned().collect()
     }
 
+    /// How many datasets there are.
+    pub(crate) fn count(&self) -> usize {
+        self.inner.read().by_name.len()
+    }
+
     /// Index of the last entry that changed the catalog.
     pub fn index(&self) -> u64 {
         self.inner.read().index

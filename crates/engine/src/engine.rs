@@ -149,8 +149,9 @@ impl Engine {
     pub fn delete_where(&self, dataset: &str, filter: &dyn Filter) -> Result<Pending> {
         let dataset = self.dataset(dataset)?;
         let view = dataset.view();
-        let never = Deadline::default();
-        let (rows, _) = dataset.filters.rows(filter, &dataset.name, &view, never)?;
+        let limits = (Deadline::default(), self.filter_room());
+        let filters = &dataset.filters;
+        let (rows, _) = filters.rows(filter, &dataset.name, &view, limits)?;
         let rows = rows.iter_from(0).filter(|row| view.is_visible(*row));
         let rows = rows.collect();
         let intake = dataset.intake.lock();

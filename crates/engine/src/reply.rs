@@ -122,6 +122,8 @@ struct At<'a> {
     /// Taken before the view.
     reached: &'a HashMap<String, Reached>,
     limits: TimeLimits,
+    /// Bytes that may be remembered of filters.
+    filter_room: usize,
     /// The columns of the reply.
     reply: &'a [FieldRef],
 }
@@ -133,9 +135,9 @@ impl At<'_> {
             return Ok((None, FilterWork::default()));
         };
         let begun = Instant::now();
-        let (name, deadline) = (&self.dataset.name, self.limits.of_whole());
-        let filters = &self.dataset.filters;
-        let rows = filters.rows(&**filter, name, self.view, deadline);
+        let (dataset, limits) = (self.dataset, (self.limits.of_whole(), self.filter_room));
+        let filters = &dataset.filters;
+        let rows = filters.rows(&**filter, &dataset.name, self.view, limits);
         // The search ends then, with nothing.
         let was_cut = matches!(rows, Err(Error::Timeout(_))) && self.limits.check().is_ok();
         let (rows, evaluated) = if was_cut { (Arc::default(), 0) } else { rows? };
@@ -194,6 +196,7 @@ impl Engine {
             view,
             reached: &moment.reached,
             limits: TimeLimits::of(request, started),
+            filter_room: self.filter_room(),
             reply: &fields,
         };
         let example = request.examples.as_ref();

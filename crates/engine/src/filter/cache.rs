@@ -14,11 +14,14 @@ use super::bound::Bound;
 use super::row_set::RowSet;
 use super::sorted_columns::SortedColumns;
 use crate::deadline::Deadline;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::view::View;
 
-/// Bytes of row sets that are remembered for a dataset.
-const MOST_BYTES: usize = 64 << 20;
+/// Bytes of row sets that are remembered for a dataset at most, and of the order of its rows.
+const MOST_BYTES: u64 = 64 << 20;
+/// The part of the memory limit that all datasets together may take for row sets, and again for orders.
+const PART: u64 = 16;
 /// Filters that are remembered for a dataset.
 const MOST_FILTERS: usize = 1_024;
 
@@ -48,8 +51,18 @@ struct Entry {
     used: u64,
 }
 
+impl Engine {
+    /// Bytes that a dataset may take for row sets, and again for the order of its rows.
+    pub(crate) fn filter_room(&self) -> usize {
+        let datasets = self.catalog().count().max(1) as u64;
+        let share = self.options().memory_limit / PART / datasets;
+        share.min(MOST_BYTES) as usize
+    }
+}
+
 impl FilterCache {
-    /// The rows of a view that pass, and others that the view does not show; and for how many rows that was evaluated.
+    /// The rows of a view that pass, and others that the view does not show; and for how many rows that was evaluated. What is
+    /// remembered takes no more than `room` bytes, and again the order of rows.
     ///
     /// # Errors
     /// If the filter does not suit the dataset, a living row makes the evaluation fail, or there is no more time.
@@ -58,7 +71,7 @@ impl FilterCache {
         filter: &dyn Filter,
         dataset: &str,
         view: &View,
-        deadline: Deadline,
+        (deadline, room): (Deadline, usize),
     ) -> Result<(Arc<RowSet>, u64)> {
         let key = filter.key();
         let known = key.and_then(|key| self.find(key, view));
@@ -74,10 +87,10 @@ impl FilterCache {
         };
         let evaluated = self
             .sorted
-            .add_rows(&bound, (view, from), deadline, &mut rows)?;
+            .add_rows(&bound, (view, from), (deadline, room), &mut rows)?;
         let rows = Arc::new(rows);
         if let Some(key) = key {
-            self.remember(key, &rows, view);
+            self.remember(key, &rows, view, room);
         }
         Ok((rows, evaluated))
     }
@@ -96,7 +109,7 @@ impl FilterCache {
         (entry.index <= view.index).then(|| entry.clone())
     }
 
-    fn remember(&self, key: &str, rows: &Arc<RowSet>, view: &View) {
+    fn remember(&self, key: &str, rows: &Arc<RowSet>, view: &View, room: usize) {
         let mut remembered = self.remembered.lock();
         let Remembered {
             filters,
@@ -120,7 +133,7 @@ impl FilterCache {
         if let Some(old) = filters.insert(key.to_owned(), entry) {
             *bytes -= old.rows.memory_bytes();
         }
-        while *bytes > MOST_BYTES || filters.len() > MOST_FILTERS {
+        while *bytes > room || filters.len() > MOST_FILTERS {
             let oldest = filters.iter().min_by_key(|(_, entry)| entry.used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else {
                 return;

@@ -30,8 +30,6 @@ use crate::deadline::Deadline;
 use crate::error::Result;
 use crate::view::{Part, View, sealed_parts};
 
-/// Bytes that orders take at most for a dataset.
-const MOST_BYTES: usize = 64 << 20;
 /// Segments of fewer rows are compared in no time.
 const LEAST_ROWS: u64 = 4_096;
 /// Filters for which a segment is compared before it is sorted.
@@ -138,7 +136,7 @@ struct Ranged<'a> {
 
 impl SortedColumns {
     /// Adds to `rows` those of a view from a row on that pass; rows that are dead there may be among them. Returns for how
-    /// many rows that was evaluated.
+    /// many rows that was evaluated. All orders together take little more than `room` bytes.
     ///
     /// # Errors
     /// As [`Bound::mask`].
@@ -146,7 +144,7 @@ impl SortedColumns {
         &self,
         bound: &Bound,
         (view, from): (&View, u64),
-        deadline: Deadline,
+        (deadline, room): (Deadline, usize),
         rows: &mut RowSet,
     ) -> Result<u64> {
         let ranged = self.ranged(bound, view);
@@ -173,7 +171,7 @@ impl SortedColumns {
                 compare(&part, rows)?;
             }
             if !has_sorted && (rows.len() - before) * ONE_IN < segment.rows() {
-                has_sorted = self.sort_next(&ranged, at, segment);
+                has_sorted = self.sort_next(&ranged, at, segment, room);
             }
         }
         for part in view.fresh_parts(from) {
@@ -218,7 +216,7 @@ impl SortedColumns {
     }
 
     /// Sorts a block of a segment by the first column that may be of use, if it is time for that, and says whether it did.
-    fn sort_next(&self, ranged: &[Ranged<'_>], at: usize, segment: &Segment) -> bool {
+    fn sort_next(&self, ranged: &[Ranged<'_>], at: usize, segment: &Segment, room: usize) -> bool {
         let of_use = |one: &&Ranged<'_>| {
             let sorted = &one.segments[at];
             !sorted.unordered.load(Ordering::Relaxed) && !sorted.is_sorted(segment)
@@ -229,7 +227,8 @@ impl SortedColumns {
         let sorted = &one.segments[at];
         let compared = sorted.compared.fetch_add(1, Ordering::Relaxed);
         let is_time = compared + 1 >= COMPARED && segment.rows() >= LEAST_ROWS;
-        let did = is_time && self.has_room(one.column) && sorted.sort_next(segment, one.column);
+        let did =
+            is_time && self.has_room(one.column, room) && sorted.sort_next(segment, one.column);
         if did {
             self.count(&self.columns.lock());
         }
@@ -237,8 +236,8 @@ impl SortedColumns {
     }
 
     /// Whether there is room to sort more by a column. Where there is none, those that were not used for longest go.
-    fn has_room(&self, column: &str) -> bool {
-        while self.memory_bytes() > MOST_BYTES {
+    fn has_room(&self, column: &str, room: usize) -> bool {
+        while self.memory_bytes() >= room {
             let mut columns = self.columns.lock();
             let others = columns.iter().filter(|(name, _)| *name != column);
             let oldest = others.min_by_key(|(_, other)| other.used);

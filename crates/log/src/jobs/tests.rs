@@ -3,7 +3,7 @@ use crate::{Entry, Log, Observer};
 use longbow_disk::MemoryDisk;
 use parking_lot::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Holds each sync back until it may end.
 struct Held(Mutex<Receiver<()>>);
@@ -127,7 +127,9 @@ fn a_log_that_is_closed_waits_for_nobody() {
 
 /// Waits until the log is in a state.
 fn wait_for(log: &Log, is_there: impl Fn(&State) -> bool) {
+    let began = Instant::now();
     while !is_there(&log.shared.state.lock()) {
+        assert!(began.elapsed() < Duration::from_secs(300), "it never came");
         thread::yield_now();
     }
 }
