@@ -227,8 +227,7 @@ impl Engine {
                 info.cursor = next.map(|cursor| cursor.to_string());
             }
             let took = started.elapsed();
-            let slow = self.options().slow_query;
-            let is_slow = !slow.is_zero() && took >= slow;
+            let is_slow = slow::is_slow(took, self.options().slow_query);
             let why = (request.explain || is_slow).then(|| explain(&asked, &answers));
             info.plan_us = micros(planned);
             info.index_us = micros(took.saturating_sub(planned));

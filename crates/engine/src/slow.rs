@@ -5,6 +5,11 @@ use std::time::Duration;
 use crate::explain::Explain;
 use crate::reply::QueryInfo;
 
+/// Whether what took so long is to be logged, by the option: zero is never.
+pub(crate) fn is_slow(took: Duration, least: Duration) -> bool {
+    !least.is_zero() && took >= least
+}
+
 /// Logs a search that took long: where its time went, and why it went as it did.
 pub(crate) fn report(dataset: &str, took: Duration, info: &QueryInfo, explain: &Explain) {
     let filter = explain.filter.as_ref();
