@@ -77,20 +77,20 @@ impl SortedSegment {
 
     /// How many rows of the segment come before each of those among which are all that pass; `None` if that is not known, or
     /// they are not few.
-    fn find(&self, segment: &Segment, ranges: &ColumnRanges) -> Result<Option<Vec<u64>>> {
+    fn find(&self, segment: &Segment, ranges: &ColumnRanges) -> Option<Vec<u64>> {
         if !self.is_sorted(segment) {
-            return Ok(None);
+            return None;
         }
         let (mut found, mut places) = (Vec::new(), Vec::new());
         for (block, first) in self.blocks.read().iter().zip((0u64..).step_by(BLOCK_ROWS)) {
-            block.find(&ranges.ranges, &mut places)?;
+            block.find(&ranges.ranges, &mut places).ok()?;
             places.sort_unstable();
             found.extend(places.drain(..).map(|place| first + u64::from(place)));
             if found.len() as u64 * ONE_IN > segment.rows() {
-                return Ok(None);
+                return None;
             }
         }
-        Ok(Some(found))
+        Some(found)
     }
 
     /// Sorts the next block; false if another thread does.
@@ -162,7 +162,8 @@ impl SortedColumns {
             if segment.last_row() < from {
                 continue;
             }
-            if let Some(found) = find(&ranged, at, segment, bound)? {
+            deadline.check()?;
+            if let Some(found) = find(&ranged, at, segment, bound) {
                 named.add(segment, found, (view, from), bound)?;
                 continue;
             }
@@ -258,25 +259,17 @@ impl SortedColumns {
 }
 
 /// As [`SortedSegment::find`], by the first column that tells.
-fn find(
-    ranged: &[Ranged<'_>],
-    at: usize,
-    segment: &Segment,
-    bound: &Bound,
-) -> Result<Option<Vec<u64>>> {
+fn find(ranged: &[Ranged<'_>], at: usize, segment: &Segment, bound: &Bound) -> Option<Vec<u64>> {
     if ranged.is_empty() || !bound.is_plain(segment.schema()) {
-        return Ok(None);
+        return None;
     }
-    for one in ranged {
+    ranged.iter().find_map(|one| {
         // A segment that is older than the column has nulls alone, and these don't pass.
-        if segment.schema().field_with_name(one.column).is_err() {
-            return Ok(Some(Vec::new()));
+        match segment.schema().field_with_name(one.column) {
+            Ok(_) => one.segments[at].find(segment, one.ranges),
+            Err(_) => Some(Vec::new()),
         }
-        if let Some(found) = one.segments[at].find(segment, one.ranges)? {
-            return Ok(Some(found));
-        }
-    }
-    Ok(None)
+    })
 }
 
 /// Rows that an order names, which may pass.

@@ -13,8 +13,8 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, InListExpr, LikeExpr, Literal};
 use longbow_engine::{ColumnRanges, ValueRange};
 
-/// Ranges of a column that are of use: each is looked for by itself.
-const MOST_RANGES: usize = 256;
+/// Ranges of a column that are of use: each is looked for by itself, so that with more of them to compare all is less work.
+const MOST_RANGES: usize = 64;
 
 /// From a value to a value, both included, where there is one.
 #[derive(Debug, Clone, PartialEq)]
