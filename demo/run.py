@@ -190,7 +190,7 @@ class Demo:
         again = exact_ids(client, DATASET, self.questions)
         same = sum(a == b for a, b in zip(again, truth))
         good = same == len(truth)
-        name = "descriptions with the same ten exact answers as before"
+        name = "descriptions with the same exact answers"
         self.check(name, str(same), good, f"all {len(truth)}")
         client.wait_until_indexed(DATASET, timeout=120)
         recall = measure(client, DATASET, self.questions, truth).recall

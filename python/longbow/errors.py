@@ -35,6 +35,14 @@ class LongbowError(Exception):
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
 
+    def after(self, rows: int, *, counted: bool) -> None:
+        """Says that so many rows of the insert were written before; ``counted`` if rows that the
+        text names are counted from there."""
+        if rows:
+            behind = ", from which on rows are counted here" if counted else ""
+            self.message += f"; the first {rows} rows of this insert are written{behind}"
+            self.args = (self.code, self.message)
+
 
 class NotFound(LongbowError):
     """The dataset, namespace or id does not exist."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from . import vectors
 from .answers import AnswerStream
 from .backend import Asked
-from .errors import Internal, InvalidArgument
+from .errors import Internal, InvalidArgument, LongbowError
 from .join import BATCH_QUERIES
 from .requests import check_query, flat_conditions, without_none
 from .results import QUERY_KEY, DatasetInfo, InsertResult
@@ -104,16 +104,21 @@ class Local:
         rows = sent = 0
         put = self.engine.put(dataset, head.schema, durable)
         batch: pa.RecordBatch | None = head
+        writing = False
         try:
             while batch is not None:
                 if batch.num_rows:
+                    writing = True
                     put.write(batch)
+                    writing = False
                     rows, sent = rows + batch.num_rows, sent + batch.nbytes
                     report(rows, sent, False)
                 batch = next(batches, None)
-        except BaseException:
+        except BaseException as error:
             # The rows before the fault are the dataset's.
             put.abandon()
+            if isinstance(error, LongbowError):
+                error.after(rows, counted=writing)
             raise
         told, count, offset, is_durable, slow_downs = put.finish()
         if told != rows:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from .closing import PATIENCE, Closing, close_at_exit
-from .errors import Internal, InvalidArgument, translate
+from .errors import Internal, InvalidArgument, LongbowError, translate
 from .results import InsertResult
 from .session import Session, decode
 
@@ -100,7 +100,11 @@ def put(
     # one; without one, the fault is in the caller's data.
     fault = next((f for f in (ended, *broken, acks.error) if f is not None), None)
     if isinstance(fault, pa.ArrowException):
-        raise translate(fault) from fault
+        refused = translate(fault)
+        refused.after(acks.rows, counted=True)
+        raise refused from fault
+    if isinstance(fault, LongbowError):
+        fault.after(acks.rows, counted=False)
     if fault is not None:
         raise fault
     report(sent.rows, sent.bytes, True)

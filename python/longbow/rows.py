@@ -126,12 +126,19 @@ class Shaper:
                 arrays[name] = _checked_ids(part, self._row)
             else:
                 arrays[name] = _plain(part)
+        arrays = {name: array for name, array in arrays.items() if self._is_told(name, array)}
         if self._columns.metric is not None:
             metadata["longbow.metric"] = self._columns.metric
         fields = [self._field(name, array.type, frame) for name, array in arrays.items()]
         schema = pa.schema(fields, metadata)
         batch = pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema)
         return self._conform(batch)
+
+    def _is_told(self, name: str, array: pa.Array) -> bool:
+        """Whether a column has a type. One of nulls alone has none, and is left out: it gets its
+        type from its first value, not for ever from their lack."""
+        known = ["id"] if self._schema is None else self._schema.names
+        return not pa.types.is_null(array.type) or name in known
 
     def _field(self, name: str, kind: pa.DataType, frame: Frame) -> pa.Field:
         metadata: dict[Any, Any] = dict(frame.said.get(name, {}))

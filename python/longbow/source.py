@@ -109,11 +109,22 @@ def _table(table: pa.Table) -> Iterator[Frame]:
 
 
 def _batch(batch: pa.RecordBatch) -> Frame:
-    columns = dict(zip(batch.schema.names, batch.columns))
+    columns = dict(zip(_distinct(batch.schema.names), batch.columns))
     # What pandas left there describes an index that is not sent.
     metadata = {k: v for k, v in (batch.schema.metadata or {}).items() if k != b"pandas"}
     said = {column.name: _said(column.metadata) for column in batch.schema}
     return Frame(columns, batch.num_rows, metadata, said=said)
+
+
+def _distinct(names: Iterable[Any]) -> list[str]:
+    """The names of columns as text; no two may be the same, or one of them would be lost."""
+    texts = [str(name) for name in names]
+    for name in texts:
+        count = texts.count(name)
+        if count > 1:
+            text = f"column {name!r} comes {count} times; rename or drop it"
+            raise InvalidArgument("duplicate_column", text)
+    return texts
 
 
 def _said(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes]:
@@ -131,20 +142,20 @@ def _matrix(array: Any, vector_name: str) -> Frame:
 
 def _pandas(frame: Any) -> Frame:
     columns: dict[str, Any] = {}
-    for position, name in enumerate(frame.columns):
+    for position, name in enumerate(_distinct(frame.columns)):
         series = frame.iloc[:, position]
         values = series.to_numpy() if str(series.dtype) == "object" else None
         first = next((v for v in values if v is not None), None) if values is not None else None
         if is_vector(first):
-            columns[str(name)] = values
+            columns[name] = values
         else:
-            columns[str(name)] = _array(str(name), series, from_pandas=True)
+            columns[name] = _array(name, series, from_pandas=True)
     return Frame(columns, len(frame))
 
 
 def _columns(columns: dict[Any, Any]) -> Frame:
     out: dict[str, Any] = {}
-    for name, column in columns.items():
+    for name, column in zip(_distinct(columns), columns.values()):
         arrow = isinstance(column, (pa.Array, pa.ChunkedArray))
         if not (arrow or is_numpy(column) or hasattr(column, "__arrow_array__")):
             if hasattr(column, "to_arrow"):  # a polars Series
@@ -153,7 +164,7 @@ def _columns(columns: dict[Any, Any]) -> Frame:
                 column = list(column)
         first = None if arrow else next((v for v in column if v is not None), None)
         keep = arrow or is_vector(first) or (is_numpy(column) and column.ndim == 2)
-        out[str(name)] = column if keep else _array(str(name), column)
+        out[name] = column if keep else _array(name, column)
     lengths = {name: len(column) for name, column in out.items()}
     if len(set(lengths.values())) > 1:
         raise InvalidArgument("invalid_data", f"columns differ in length: {lengths}")

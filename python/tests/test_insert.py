@@ -196,6 +196,47 @@ def test_what_does_not_fit_the_dataset_is_refused(client, dataset, data, code, w
     assert client.get_info(dataset).rows == 4
 
 
+def test_a_column_of_nulls_gets_its_type_from_its_first_value(client, dataset) -> None:
+    client.insert(dataset, {"id": [1], "vector": MATRIX[:1], "note": [None]})
+    assert client.download_arrow(dataset).column_names == ["id", "vector"]
+    client.insert(dataset, {"id": [2], "vector": MATRIX[1:2], "note": ["new"]})
+    client.insert(dataset, {"id": [3], "vector": MATRIX[2:3], "note": [None]})
+    rows = by_id(client.download_arrow(dataset))
+    assert [row["note"] for row in rows] == [None, "new", None]
+
+
+def test_columns_of_one_name_are_refused(client, dataset) -> None:
+    vector = pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))
+    table = pa.Table.from_arrays([pa.array([1]), vector, pa.array([2])], ["id", "vector", "id"])
+    frame = pd.DataFrame([[1, [1.0, 2.0], 10, 20]], columns=["id", "vector", "a", "a"])
+    for data, name in ((table, "'id'"), (frame, "'a'"), ({"id": [1], 1: [2], "1": [3]}, "'1'")):
+        with pytest.raises(longbow.InvalidArgument) as caught:
+            client.insert(dataset, data)
+        assert caught.value.code == "duplicate_column"
+        assert f"column {name} comes 2 times" in caught.value.message
+
+
+def test_a_refused_insert_says_what_of_it_is_written(client, dataset) -> None:
+    check_refused_half_way(client, dataset)
+
+
+def test_the_engine_in_this_process_says_what_of_a_refused_insert_is_written() -> None:
+    with longbow.open() as database:
+        check_refused_half_way(database, "d")
+
+
+def check_refused_half_way(client, dataset) -> None:
+    matrix = np.ones((300, 2), "f4")
+    matrix[270, 1] = float("nan")
+    with pytest.raises(longbow.InvalidArgument) as caught:
+        client.insert(dataset, matrix, batch_size=100)
+    assert caught.value.code == "not_finite"
+    # The row of the batch, and where that begins.
+    assert "row 70 " in caught.value.message
+    assert "the first 200 rows of this insert are written" in caught.value.message
+    assert client.get_info(dataset).rows == 200
+
+
 def test_the_metric_can_not_be_changed(client, dataset) -> None:
     client.insert(dataset, MATRIX, metric="cosine")
     client.insert(dataset, MATRIX)

@@ -111,7 +111,13 @@ impl Asked<'_> {
             };
             return Ok(all.map(answered).collect());
         }
-        let mut depth = self.shape.depth(self.k);
+        // How much each search gives has a say in the order of what is fused, so all pages are cut from the same.
+        let is_fused_page = self.is_fused() && self.shape.page.is_some();
+        let mut depth = if is_fused_page {
+            MAX_K
+        } else {
+            self.shape.depth(self.k)
+        };
         loop {
             let (mut answers, enough) = self.answer_from(depth, vectors, helpers)?;
             match self.shape.deeper(depth) {

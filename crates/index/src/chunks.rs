@@ -1,7 +1,7 @@
 //! Memory that grows and never moves: items of one size in chunks, found through a two-level directory.
 
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
 
 use crate::sync::Mutex;
@@ -101,7 +101,7 @@ impl Chunks {
         if slot.load(Ordering::Acquire).is_null() {
             let layout = self.chunk_layout();
             // SAFETY: the layout has a size above zero, since the stride has.
-            let chunk = unsafe { alloc(layout) };
+            let chunk = unsafe { pages::take(layout) };
             if chunk.is_null() {
                 handle_alloc_error(layout);
             }
@@ -163,6 +163,65 @@ fn ask_for_huge_pages(chunk: *mut u8, skip: usize, bytes: usize) {
     let _ = (chunk, skip, bytes);
 }
 
+/// Memory of chunks, from the system itself: an allocator puts something of its own before each chunk, and may back all of it
+/// with huge pages, which makes megabytes of an index of a single row.
+#[cfg(all(target_os = "linux", not(miri)))]
+mod pages {
+    use std::alloc::Layout;
+    use std::ptr::null_mut;
+
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+    /// As [`std::alloc::alloc`]; null if there is no memory.
+    ///
+    /// # Safety
+    /// The layout has a size above zero.
+    pub(super) unsafe fn take(layout: Layout) -> *mut u8 {
+        let (size, align) = (layout.size(), layout.align());
+        let Some(asked) = size
+            .checked_next_multiple_of(align)
+            .and_then(|size| size.checked_add(align))
+        else {
+            return null_mut();
+        };
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, where the system likes, shares nothing with others.
+        let mapped = unsafe { mmap_anonymous(null_mut(), asked, protection, MapFlags::PRIVATE) };
+        let Ok(mapped) = mapped else {
+            return null_mut();
+        };
+        let before = mapped.cast::<u8>().align_offset(align);
+        let after = asked - before - size.next_multiple_of(align);
+        // SAFETY: what is before the first multiple of the alignment, and after the chunk, is of this mapping and in no use; both are
+        // whole pages, since the alignment is. Failing to give it back leaves it in no use.
+        unsafe {
+            let chunk = mapped.cast::<u8>().add(before);
+            if before > 0 {
+                let _ = munmap(mapped, before);
+            }
+            if after > 0 {
+                let _ = munmap(chunk.add(asked - before - after).cast(), after);
+            }
+            chunk
+        }
+    }
+
+    /// As [`std::alloc::dealloc`].
+    ///
+    /// # Safety
+    /// The chunk was taken with this layout, and is not used any more.
+    pub(super) unsafe fn give(chunk: *mut u8, layout: Layout) {
+        // SAFETY: the caller vouches for the chunk, which has as many bytes.
+        let _ = unsafe { munmap(chunk.cast(), layout.size().next_multiple_of(layout.align())) };
+    }
+}
+
+/// Memory of chunks, from the allocator.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+mod pages {
+    pub(super) use std::alloc::{alloc as take, dealloc as give};
+}
+
 #[cold]
 fn not_reserved(index: u32) -> ! {
     panic!("item {index} was not reserved")
@@ -181,7 +240,7 @@ impl Drop for Chunks {
             for chunk in &mut leaf.0 {
                 if !chunk.get_mut().is_null() {
                     // SAFETY: it was allocated with this layout, and nobody else can reach it now.
-                    unsafe { dealloc(*chunk.get_mut(), layout) };
+                    unsafe { pages::give(*chunk.get_mut(), layout) };
                 }
             }
         }

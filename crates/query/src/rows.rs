@@ -35,6 +35,7 @@ pub fn read(bytes: &[u8], known: Option<&SchemaRef>, how: &RowsAs) -> Result<Rec
         invalid("bad_rows", &text)
     };
     let inferred = infer_json_schema_from_iterator(rows.iter().map(Ok)).map_err(wrong)?;
+    let is_known = |name: &str| known.is_some_and(|known| known.field_with_name(name).is_ok());
     let field = |field: &FieldRef| -> FieldRef {
         let name = field.name();
         if let Some(known) = known.and_then(|known| known.field_with_name(name).ok()) {
@@ -46,7 +47,10 @@ pub fn read(bytes: &[u8], known: Option<&SchemaRef>, how: &RowsAs) -> Result<Rec
             _ => Arc::clone(field),
         }
     };
-    let fields: Vec<FieldRef> = inferred.fields().iter().map(field).collect();
+    // A column of nulls alone gets its type from its first value, not for ever from their lack.
+    let fields = inferred.fields().iter().map(field);
+    let fields = fields.filter(|field| !field.data_type().is_null() || is_known(field.name()));
+    let fields: Vec<FieldRef> = fields.collect();
     let metadata = match (known, &how.metric) {
         (Some(known), _) => known.metadata().clone(),
         (None, Some(metric)) => {
@@ -148,6 +152,8 @@ mod tests {
         assert_eq!(check(rows, &expected).num_rows(), 2);
         let lines = "{\"id\": \"x\", \"vector\": [1, 2]}\n{\"id\": \"y\", \"vector\": [3, 4]}\n";
         let batch = check(lines, &[("id", "Utf8"), ("vector", vector)]);
+        let untold = r#"{"id": 1, "vector": [1, 2], "n": null}"#;
+        check(untold, &[("id", "Int64"), ("vector", vector)]);
         let known = Schema::new(vec![
             Field::new("id", DataType::Utf8, true),
             Field::new("n", DataType::Int8, true),
@@ -163,6 +169,8 @@ mod tests {
                 .clone()
         };
         assert_eq!(kind(&typed, "n"), DataType::Int8);
+        let null = batch_of(r#"{"id": "z", "n": null}"#).expect("good rows");
+        assert_eq!(kind(&null, "n"), DataType::Int8);
         assert_eq!(kind(&batch, "id"), DataType::Utf8);
         assert_eq!(
             batch_of(r#"{"id": "z", "n": 500}"#)

@@ -107,6 +107,38 @@ fn pages_follow_each_other_without_gap_while_rows_come_and_go() {
 }
 
 #[test]
+fn pages_of_a_fused_answer_hold_each_row_once() {
+    let engine = open(&MemoryDisk::new());
+    fill(&engine, 0..600);
+    for fusion in [Fusion::ReciprocalRank, Fusion::Weighted] {
+        let (mut all, mut next) = (Vec::new(), None);
+        loop {
+            let shape = Shape {
+                page: Some(next),
+                ..Shape::default()
+            };
+            let request = SearchRequest {
+                fusion,
+                beside: vec![Beside {
+                    column: "back".into(),
+                    vector: vec![700.0, 0.0],
+                    weight: 0.7,
+                }],
+                ..ask(40, shape)
+            };
+            let reply = engine.search("d", &request).expect("a page");
+            all.extend(ids(&reply));
+            let Some(cursor) = &reply.info.cursor else {
+                break;
+            };
+            next = Some(Cursor::parse(cursor).expect("what a reply said"));
+        }
+        all.sort_unstable();
+        assert_eq!(all, Vec::from_iter(0..600), "{fusion:?}");
+    }
+}
+
+#[test]
 fn groups_are_whole_and_in_the_order_of_their_best() {
     let engine = open(&MemoryDisk::new());
     fill(&engine, 0..500);
