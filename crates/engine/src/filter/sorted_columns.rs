@@ -70,6 +70,15 @@ struct SortedSegment {
     unordered: AtomicBool,
 }
 
+impl SortedColumn {
+    fn bytes(&self) -> usize {
+        let segments = self.segments.values();
+        segments
+            .map(|sorted| sorted.bytes.load(Ordering::Relaxed))
+            .sum()
+    }
+}
+
 impl SortedSegment {
     fn is_sorted(&self, segment: &Segment) -> bool {
         self.blocks.read().len() == segment.rows().div_ceil(BLOCK_ROWS as u64) as usize
@@ -93,11 +102,14 @@ impl SortedSegment {
         Some(found)
     }
 
-    /// Sorts the next block; false if another thread does.
+    /// Sorts the next block; false if another thread does, or did.
     fn sort_next(&self, segment: &Segment, column: &str) -> bool {
         let Some(_alone) = self.sorting.try_lock() else {
             return false;
         };
+        if self.is_sorted(segment) {
+            return false;
+        }
         let sorted = self.blocks.read().len();
         let values = values(segment, column, sorted * BLOCK_ROWS);
         match values.and_then(|values| SortedBlock::new(&values).ok()) {
@@ -122,6 +134,9 @@ fn values(segment: &Segment, column: &str, from: usize) -> Option<ArrayRef> {
         parts.push(batch.column(at).ok()?.slice(start, len));
         missing -= len;
         start = 0;
+        if missing == 0 {
+            break;
+        }
     }
     let parts: Vec<&dyn Array> = parts.iter().map(|part| &**part).collect();
     concat(&parts).ok()
@@ -171,7 +186,8 @@ impl SortedColumns {
             for part in sealed_parts(segment, from) {
                 compare(&part, rows)?;
             }
-            if !has_sorted && (rows.len() - before) * ONE_IN < segment.rows() {
+            let is_whole = from <= segment.first_row();
+            if is_whole && !has_sorted && (rows.len() - before) * ONE_IN < segment.rows() {
                 has_sorted = self.sort_next(&ranged, at, segment, room);
             }
         }
@@ -240,6 +256,9 @@ impl SortedColumns {
     fn has_room(&self, column: &str, room: usize) -> bool {
         while self.memory_bytes() >= room {
             let mut columns = self.columns.lock();
+            if columns.get(column).is_some_and(|own| own.bytes() >= room) {
+                return false;
+            }
             let others = columns.iter().filter(|(name, _)| *name != column);
             let oldest = others.min_by_key(|(_, other)| other.used);
             let Some(name) = oldest.map(|(name, _)| name.clone()) else {
@@ -252,9 +271,8 @@ impl SortedColumns {
     }
 
     fn count(&self, columns: &HashMap<String, SortedColumn>) {
-        let segments = columns.values().flat_map(|column| column.segments.values());
-        let bytes = segments.map(|sorted| sorted.bytes.load(Ordering::Relaxed));
-        self.bytes.store(bytes.sum(), Ordering::Relaxed);
+        let bytes = columns.values().map(SortedColumn::bytes).sum();
+        self.bytes.store(bytes, Ordering::Relaxed);
     }
 }
 
