@@ -7,6 +7,7 @@ from typing import Callable
 
 from .backend import Backend
 from .errors import DeadlineExceeded, NotFound
+from .fit import Known
 from .results import DatasetInfo, Readiness
 
 # A small index is ready in milliseconds, a large one in minutes: the pauses
@@ -19,6 +20,7 @@ class Admin:
     """Looking after datasets."""
 
     _backend: Backend
+    _known: Known
 
     def list_datasets(self) -> list[DatasetInfo]:
         """Every dataset, with schema, rows and bytes.
@@ -49,6 +51,7 @@ class Admin:
             >>> [d.name for d in client.list_datasets() if d.name == "books"]
             []
         """
+        self._known.forget(dataset)
         self._backend.call("delete-dataset", {"dataset": dataset})
 
     def create_namespace(self, name: str) -> None:
@@ -64,6 +67,7 @@ class Admin:
 
     def delete_namespace(self, name: str) -> None:
         """Deletes a namespace; see :meth:`create_namespace`."""
+        self._known.forget(name)  # For clients that call a dataset so.
         self._backend.call("DeleteNamespace", {"name": name})
 
     def list_namespaces(self) -> list[str]:

@@ -60,6 +60,7 @@ class Backend(Protocol):
         batches: Iterator[pa.RecordBatch],
         *,
         durable: bool,
+        add_columns: bool,
         routing_key: str | None,
         report: Callable[[int, int, bool], None],
     ) -> InsertResult:

@@ -8,6 +8,7 @@ from typing import Any
 from .admin import Admin
 from .changes import ChangeStream
 from .closing import Closing
+from .fit import Known
 from .reads import Reads
 from .remote import Remote
 from .requests import without_none
@@ -48,6 +49,7 @@ class LongbowClient(Writes, Reads, Admin, Closing):
     ) -> None:
         self._session = Session(uri, meta_uri, api_key, headers, timeout, tls_root_certs)
         self._backend = Remote(self._session)
+        self._known = Known()
 
     @property
     def uri(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from .admin import Admin
 from .closing import Closing, close_at_exit
 from .errors import Unavailable
+from .fit import Known
 from .local import Local
 from .reads import Reads
 from .writes import Writes
@@ -33,6 +34,7 @@ class Database(Writes, Reads, Admin, Closing):
         self._path = path
         self._engine = Engine(path, settings)
         self._backend = Local(self._engine)
+        self._known = Known()
         close_at_exit(self)
 
     def close(self) -> None:
@@ -57,7 +59,7 @@ def open(path: str | os.PathLike[str] | None = None, **settings: Any) -> Databas
             like ``memory_limit="4GiB"`` or ``hnsw_ef_search=100``.
 
     Raises:
-        FailedPrecondition: ``data_folder_locked``: another process has it.
+        FailedPrecondition: ``data_folder_locked``: another process, or a database of this one, has it.
         InvalidArgument: an unknown setting, or a wrong value.
 
     Example:

@@ -94,6 +94,7 @@ class Local:
         batches: Iterator[pa.RecordBatch],
         *,
         durable: bool,
+        add_columns: bool,
         routing_key: str | None,
         report: Callable[[int, int, bool], None],
     ) -> InsertResult:
@@ -102,7 +103,7 @@ class Local:
             raise InvalidArgument("no_data", "nothing to insert: no rows and no schema")
         start = time.monotonic()
         rows = sent = 0
-        put = self.engine.put(dataset, head.schema, durable)
+        put = self.engine.put(dataset, head.schema, durable, add_columns)
         batch: pa.RecordBatch | None = head
         writing = False
         try:

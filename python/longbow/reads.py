@@ -89,8 +89,8 @@ class Reads:
                 on average, above 0 and up to 1: the server chooses the effort,
                 and :func:`longbow.explain` tells it. ``exact`` and ``ef`` go
                 before it.
-            ef, nprobe: the effort itself: candidates in a graph, lists of a
-                partitioned index.
+            ef, nprobe: the effort itself, one of them: candidates of a walk,
+                or postings to read, where the index is ``spfresh``.
             exact: compare with every row.
             max_distance: leave out what is further.
             explain: whether :func:`longbow.explain` is to say why it went so.

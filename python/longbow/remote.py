@@ -22,7 +22,7 @@ from .stream import BatchStream
 #: Actions that work on data; the others are asked of the meta server.
 _ON_DATA = frozenset(["VectorSearchByID", "delete", "delete-dataset"])
 #: Actions that answer a word rather than JSON.
-_WORDS = frozenset(["delete", "delete-dataset"])
+_WORDS = frozenset(["delete-dataset"])
 
 
 class Remote:
@@ -66,12 +66,15 @@ class Remote:
         batches: Iterator[pa.RecordBatch],
         *,
         durable: bool,
+        add_columns: bool,
         routing_key: str | None,
         report: Callable[[int, int, bool], None],
     ) -> InsertResult:
         headers = {} if routing_key is None else {"x-longbow-key": routing_key}
         if durable:
             headers["x-longbow-durable"] = "true"
+        if not add_columns:
+            headers["x-longbow-add-columns"] = "false"
         return put(self._session, dataset, batches, headers, report)
 
     def datasets(self) -> list[DatasetInfo]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
@@ -89,17 +92,26 @@ def _condition(one: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON can hold: numpy's and Arrow's scalars and arrays unwrapped.
+    """A value that JSON can hold: numpy's and Arrow's scalars and arrays unwrapped, times in the
+    form of ISO 8601, decimals and UUIDs as their text; the server casts these to the column's type.
 
     >>> plain(pa.scalar(3)), plain((1, 2))
     (3, [1, 2])
+    >>> plain(datetime.date(2024, 2, 29))
+    '2024-02-29'
     """
     if isinstance(value, pa.Scalar):
-        return value.as_py()
+        return plain(value.as_py())
     if isinstance(value, (pa.Array, pa.ChunkedArray)):
-        return value.to_pylist()
+        return plain(value.to_pylist())
+    if getattr(getattr(value, "dtype", None), "kind", "") == "M":
+        return plain(pa.array(value.reshape(-1)).to_pylist() if value.ndim else str(value))
     if is_numpy(value) or hasattr(value, "tolist"):
-        return value.tolist()
+        return plain(value.tolist())
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, (decimal.Decimal, uuid.UUID)):
+        return str(value)
     if isinstance(value, (list, tuple, set, frozenset, range)):
         return [plain(item) for item in value]
     return value

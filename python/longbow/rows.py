@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from . import vectors
 from .errors import InvalidArgument
-from .source import Frame
+from .source import Frame, typed
 
 #: Batches are cut to about this many bytes: large enough that a message's own
 #: cost disappears, small enough that several are in flight at once.
@@ -125,7 +125,9 @@ class Shaper:
             elif name == "id":
                 arrays[name] = _checked_ids(part, self._row)
             else:
-                arrays[name] = _plain(part)
+                # Cells that might have been vectors, and are not meant as such.
+                is_cells = isinstance(part, list) or vectors.is_numpy(part)
+                arrays[name] = _plain(typed(name, part) if is_cells else part)
         arrays = {name: array for name, array in arrays.items() if self._is_told(name, array)}
         if self._columns.metric is not None:
             metadata["longbow.metric"] = self._columns.metric
@@ -230,7 +232,7 @@ def _is_maybe(column: Any) -> bool:
 def _id_array(ids: Any) -> pa.Array:
     try:
         return vectors.one_array(ids if isinstance(ids, pa.ChunkedArray) else pa.array(ids))
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidArgument("invalid_ids", f"ids: {error}") from error
 
 

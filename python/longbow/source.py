@@ -149,7 +149,7 @@ def _pandas(frame: Any) -> Frame:
         if is_vector(first):
             columns[name] = values
         else:
-            columns[name] = _array(name, series, from_pandas=True)
+            columns[name] = typed(name, series, from_pandas=True)
     return Frame(columns, len(frame))
 
 
@@ -164,17 +164,17 @@ def _columns(columns: dict[Any, Any]) -> Frame:
                 column = list(column)
         first = None if arrow else next((v for v in column if v is not None), None)
         keep = arrow or is_vector(first) or (is_numpy(column) and column.ndim == 2)
-        out[name] = column if keep else _array(name, column)
+        out[name] = column if keep else typed(name, column)
     lengths = {name: len(column) for name, column in out.items()}
     if len(set(lengths.values())) > 1:
         raise InvalidArgument("invalid_data", f"columns differ in length: {lengths}")
     return Frame(out, next(iter(lengths.values()), 0))
 
 
-def _array(name: str, values: Any, from_pandas: bool = False) -> Any:
+def typed(name: str, values: Any, from_pandas: bool = False) -> Any:
     try:
         return pa.array(values, from_pandas=from_pandas)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise InvalidArgument("invalid_data", f"column {name!r}: {error}") from error
 
 

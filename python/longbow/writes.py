@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .backend import Backend
-from .errors import InvalidArgument
+from .errors import InvalidArgument, LongbowError
+from .fit import Known, fitted
 from .progress import Progress, reporter
 from .requests import Filters, delete_body
 from .results import InsertResult
@@ -18,6 +19,7 @@ class Writes:
     """Inserting and deleting rows."""
 
     _backend: Backend
+    _known: Known
 
     def insert(
         self,
@@ -37,6 +39,7 @@ class Writes:
         progress: Progress = None,
         routing_key: str | None = None,
         durable: bool = False,
+        add_columns: bool = True,
     ) -> InsertResult:
         """Inserts rows; a row whose id is known already is replaced.
 
@@ -76,17 +79,23 @@ class Writes:
                 a language like ``en`` (word forms count as one), ``ngram`` (parts
                 of words), or ``none`` (not searched). The first insert decides.
             dtype: the type to store vectors in, like ``float16``. By default
-                typed data keeps its own, and Python lists become ``float32``.
+                that of the dataset; in a new one typed data keeps its own, and
+                Python lists become ``float32``.
             batch_size: rows a message; by default as many as make 8 MB.
             progress: True, False, or a function of (rows, total or None). By
                 default a line on a terminal, if there are many rows.
             routing_key: sent as the header ``x-longbow-key``.
             durable: rows are acknowledged only when they survive a loss of
                 power, whatever the server's default is.
+            add_columns: whether columns that the dataset does not have are
+                added to it, for good; False refuses them, as those of a
+                mistyped name.
 
         Raises:
             InvalidArgument: ragged vectors (the row is named), no ids, or a
-                schema that is not the dataset's.
+                schema that is not the dataset's. Columns of another type of
+                the same kind, like ``float64`` for ``float32``, are cast to the
+                dataset's; ``value_does_not_fit`` if a value has no equal there.
             ResourceExhausted: the server's memory limit; nothing is wrong with
                 the data.
 
@@ -104,13 +113,21 @@ class Writes:
             raise InvalidArgument("invalid_batch_size", f"{batch_size} rows a batch: at least 1")
         shaper = Shaper(columns, total, max(batch_size or 0, CHUNK_ROWS))
         batches = cut(shaper.batches(frames(data, columns.vector_name())), batch_size)
-        return self._backend.put(
-            dataset,
-            batches,
-            durable=durable,
-            routing_key=routing_key,
-            report=reporter(progress, total),
-        )
+        known = self._known.schema(self._backend.dataset, dataset)
+        if known is not None:
+            batches = fitted(batches, known, vectors=dtype is None)
+        try:
+            return self._backend.put(
+                dataset,
+                batches,
+                durable=durable,
+                add_columns=add_columns,
+                routing_key=routing_key,
+                report=reporter(progress, total),
+            )
+        except LongbowError:
+            self._known.forget(dataset)  # Which may have been dropped and made anew.
+            raise
 
     def delete(
         self,
@@ -119,7 +136,7 @@ class Writes:
         *,
         filters: Filters = None,
         where: str | None = None,
-    ) -> None:
+    ) -> int:
         """Deletes rows by id, by a list of ids, or by a predicate.
 
         Args:
@@ -128,15 +145,21 @@ class Writes:
             filters: rows for which all of these hold.
             where: the same as a SQL predicate.
 
+        Returns:
+            How many rows are gone.
+
         Raises:
-            NotFound: the dataset, or one of the ids, is unknown.
+            NotFound: the dataset, or one of the ids, is unknown; nothing is
+                deleted then.
 
         Example:
             >>> client.delete("books", "b2")
+            1
             >>> client.download_arrow("books").num_rows
             3
         """
         body = delete_body(dataset, ids, filters, where)
         if body.get("ids") == []:
-            return
-        self._backend.call("delete", body)
+            return 0
+        told: dict[str, int] = self._backend.call("delete", {**body, "count": True})
+        return told["rows"]

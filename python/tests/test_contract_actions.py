@@ -75,6 +75,13 @@ def test_deletes(wire, ten, name, body, gone, side) -> None:
     assert wire.get(ten)["id"].to_pylist() == [n for n in range(10) if n not in gone]
 
 
+def test_how_many_were_deleted_is_told_to_who_asks(wire, ten) -> None:
+    body = {"dataset": ten, "where": "id >= 8", "count": True}
+    told = json.loads(wire.act("delete", body)[0])
+    assert (told["status"], told["rows"], told["offset"] > 0) == ("deleted", 2, True)
+    assert json.loads(wire.act("delete", body)[0])["rows"] == 0
+
+
 def test_a_text_id_is_deleted_as_text(wire, dataset) -> None:
     wire.put(dataset, rows(2).set_column(0, "id", pa.array(["7", "x"])))
     assert wire.act("delete", {"dataset": dataset, "id": "7"}) == [b"deleted"]

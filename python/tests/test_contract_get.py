@@ -182,7 +182,7 @@ def test_unknown_datasets_are_not_found(wire, ticket) -> None:
 
 
 UNIMPLEMENTED = [
-    {"search": {"dataset": "fifty", "vector": [1.0, 2.0], "nprobe": 3}},
+    {"search": {"dataset": "fifty", "vector": [1.0, 2.0], "vector_format": "int8"}},
     {"search": {"dataset": "fifty", "vector": [1.0, 2.0], "graph_alpha": 0.5}},
 ]
 

@@ -21,8 +21,8 @@ def ids(client, dataset) -> list:
 )
 def test_deleted_rows_are_gone_everywhere(client, dataset, gone) -> None:
     client.insert(dataset, MATRIX)
-    client.delete(dataset, gone)
     missing = {gone} if np.isscalar(gone) else set(np.asarray(gone).tolist())
+    assert client.delete(dataset, gone) == len(missing)
     left = sorted(set(range(100)) - missing)
     assert ids(client, dataset) == left
     assert client.get_info(dataset).rows == len(left)
@@ -38,6 +38,12 @@ def test_deleted_rows_stay_gone_once_indexed(client, dataset) -> None:
     client.delete(dataset, list(range(50)))
     found = client.search(dataset, MATRIX[0], k=100)
     assert sorted(found["id"].to_pylist()) == list(range(50, 100))
+
+
+def test_an_unknown_dataset_is_told_with_the_nearest_name(client, dataset) -> None:
+    client.insert(dataset, MATRIX)
+    with pytest.raises(longbow.NotFound, match="did you mean 'dataset"):
+        client.search(dataset[:-1] + "x", MATRIX[0])
 
 
 def test_delete_by_a_filter(client, dataset) -> None:

@@ -19,7 +19,7 @@ matrix = np.ones((9, 4), "f4")
 database = longbow.open(sys.argv[1])
 database.insert("d", matrix)
 stream = database.download_stream("d")
-put = database._engine.put("d", stream.schema, False)
+put = database._engine.put("d", stream.schema, False, True)
 child = os.fork()
 if child == 0:
     for call in (

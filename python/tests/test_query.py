@@ -145,6 +145,13 @@ def test_pages_groups_and_examples(client, animals) -> None:
         seen += ids(page)
         cursor = longbow.query_info(page).cursor
     assert seen == list(range(60))
+    first = longbow.query_info(client.search(animals, [0.0, 0.0], k=5, cursor="")).cursor
+    # More rows of each, and other columns, are the same search.
+    more = client.search(animals, [0.0, 0.0], k=9, cursor=first, columns=["kind"])
+    assert ids(more) == list(range(5, 14))
+    for other in ({"vector": [1.0, 0.0]}, {"where": "id < 50"}, {"max_distance": 9.0}):
+        with pytest.raises(longbow.InvalidArgument, match="of another search"):
+            client.search(animals, **{"vector": [0.0, 0.0], **other}, k=5, cursor=first)
     groups = client.search(animals, [0.0, 0.0], k=2, group_by="kind", group_size=2)
     assert ids(groups) == [0, 3, 1, 4]
     assert ids(client.search(animals, [0.0, 0.0], k=2, offset=7)) == [7, 8]
@@ -242,7 +249,11 @@ def test_the_gateway_does_what_flight_does(curl, remote, dataset) -> None:
     assert curl.json("/sql", {"sql": f'SELECT count(*) AS n FROM "{dataset}"'})[1]["rows"] == [
         {"n": 30}
     ]
-    assert curl.json("/delete", {"dataset": dataset, "where": "id < 10"})[0] == 200
+    more = f"/datasets/{dataset}/rows?add_columns=false"
+    status, told = curl.json(more, [{"id": 0, "vector": [0, 0.5], "word": "x"}])
+    assert (status, told["code"]) == (400, "column_not_found")
+    status, told = curl.json("/delete", {"dataset": dataset, "where": "id < 10"})
+    assert (status, told["status"], told["rows"]) == (200, "deleted", 10)
     assert curl.json(f"/datasets/{dataset}")[1]["rows"] == 20
     assert curl.json("/actions/check_readiness", {"dataset": dataset})[1]["rows"] == 20
     assert curl.json(f"/datasets/{dataset}", method="DELETE")[0] == 200
@@ -264,6 +275,11 @@ def test_the_document_names_every_path(curl) -> None:
 
 REFUSED = [
     ("/nothing", None, {}, 404, "unknown_path"),
+    ("/datasets/x/rows?limit=a", None, {}, 400, "bad_query"),
+    ("/datasets/x/rows?limt=1", None, {}, 400, "bad_query"),
+    ("/datasets/x/rows?durable=maybe", [1], {}, 400, "bad_query"),
+    ("/datasets/%ff/rows", None, {}, 400, "bad_path"),
+    ("/search", None, {}, 405, "wrong_method"),
     ("/datasets/nowhere", None, {}, 404, "dataset_not_found"),
     ("/search", {"dataset": "nowhere", "vector": [1]}, {}, 404, "dataset_not_found"),
     ("/search", {"vectr": [1]}, {}, 400, "unknown_key"),

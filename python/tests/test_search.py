@@ -160,7 +160,6 @@ REFUSED = [
     (dict(vector=[1.0, 2.0, 1e39]), longbow.InvalidArgument, None, ""),
     (dict(text_query="(words"), longbow.InvalidArgument, "bad_text_query", "text_query"),
     (dict(where="yeer > 1900"), longbow.InvalidArgument, "column_not_found", "year"),
-    (dict(nprobe=8), longbow.Unimplemented, "unimplemented", "nprobe"),
 ]
 
 

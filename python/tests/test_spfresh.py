@@ -70,6 +70,33 @@ def test_rows_are_found_whatever_becomes_of_them(tmp_path: Path) -> None:
         assert recall(lambda q: database.search_numpy("rows", q, K)[0], changed[2500:], left) > 0.97
 
 
+def test_as_many_postings_are_read_as_asked_for(client, dataset) -> None:
+    client.insert(dataset, ROWS, index="spfresh")
+    client.wait_until_indexed(dataset)
+    query = QUERIES[0]
+
+    def read(**effort: int) -> tuple[int, list[int]]:
+        found = client.search(dataset, query, k=K, **effort)
+        return longbow.query_info(found).distance_computations, found["id"].to_pylist()
+
+    few, many = read(nprobe=2), read(nprobe=200)
+    assert few[0] < many[0]
+    assert many == read(ef=800)
+    nearest = client.search(dataset, query, k=K, exact=True)["id"].to_pylist()
+    assert many[1] == nearest
+    found = client.sql(f"SELECT id FROM vector_search('{dataset}', $1, 10, nprobe => 200)", [query])
+    assert found["id"].to_pylist() == nearest
+    for wrong in ({"nprobe": 0}, {"nprobe": 8, "ef": 32}, {"nprobe": 16_385}):
+        with pytest.raises(InvalidArgument, match="nprobe"):
+            client.search(dataset, query, **wrong)
+
+
+def test_a_graph_has_no_postings_to_count(client, dataset) -> None:
+    client.insert(dataset, ROWS, index="hnsw")
+    with pytest.raises(InvalidArgument, match="whose effort is ef"):
+        client.search(dataset, QUERIES[0], nprobe=8)
+
+
 def test_a_damaged_block_is_found_and_the_index_built_anew(tmp_path: Path) -> None:
     path = tmp_path / "data"
     with longbow.open(path) as database:

@@ -116,8 +116,14 @@ pub enum Error {
         /// The caller's limit in bytes.
         limit: u64,
     },
+    /// A file that is no lock has its name.
+    #[error("{} is a file of somebody else's, and no lock; move it away, or use another folder", path.display())]
+    NoLock {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another process, or another part of this one, holds the lock.
-    #[error("{} is locked by another process ({holder}); stop it first, or use another folder", path.display())]
+    #[error("{} is in use by {holder}; stop or close that first, or use another folder", path.display())]
     Held {
         /// The lock file.
         path: PathBuf,

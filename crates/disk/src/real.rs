@@ -6,7 +6,7 @@ use crate::{Disk, Error, File, Lock, Operation, Result};
 use bytes::Bytes;
 use rustix::fs::FlockOperation;
 use std::fs;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, Read, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -234,7 +234,18 @@ fn take_lock(path: &Path, note: &str) -> Result<RealLock> {
         }
         Err(e) => return Err(fail(e.into())),
     }
+    let mut before = Vec::new();
+    (&file)
+        .take(MAX_HOLDER)
+        .read_to_end(&mut before)
+        .map_err(fail)?;
+    if !crate::lock::is_ours(&before) {
+        return Err(Error::NoLock {
+            path: path.to_path_buf(),
+        });
+    }
     file.set_len(0).map_err(fail)?;
+    file.rewind().map_err(fail)?;
     writeln!(file, "{}", describe(note)).map_err(fail)?;
     Ok(RealLock { _file: file })
 }

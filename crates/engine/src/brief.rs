@@ -12,7 +12,7 @@ impl Engine {
     /// Whether a search walks the graph for a single vector, with little effort and few rows beside it to scan: to hand
     /// it to another thread would cost more than the search. An estimate; false for what would be refused.
     pub fn is_brief(&self, dataset: &str, request: &SearchRequest) -> bool {
-        let effort = request.ef.unwrap_or(self.options().ef_search);
+        let effort = request.effort().unwrap_or(self.options().ef_search);
         let small = request.vectors.len() == 1 && effort.max(request.k) <= EFFORT;
         if !small
             || request.exact
@@ -35,7 +35,7 @@ impl Engine {
             return false;
         };
         let target = request.recall_target.or(column.recall_target);
-        if request.ef.is_none() && target.is_some() {
+        if request.effort().is_none() && target.is_some() {
             // Which may take any effort.
             return false;
         }

@@ -73,8 +73,19 @@ impl Catalog {
     /// # Errors
     /// If there is none.
     pub fn get(&self, name: &str) -> Result<Arc<Dataset>> {
-        self.find(name)
-            .ok_or_else(|| Error::DatasetNotFound(name.to_owned()))
+        self.find(name).ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let inner = self.inner.read();
+        let known = inner.by_name.keys().map(String::as_str);
+        match longbow_types::nearest(name, known) {
+            Some(near) => Error::DatasetMistyped {
+                name: name.to_owned(),
+                near: near.to_owned(),
+            },
+            None => Error::DatasetNotFound(name.to_owned()),
+        }
     }
 
     /// A dataset by name, if there is one.

@@ -42,7 +42,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan of a search: `exact` goes before `ef`, that before the request's target, that before the column's, and that
+    /// The plan of a search: `exact` goes before `ef` and `nprobe`, these before the request's target, that before the column's, and that
     /// before the usual effort. `known` tells the rows in the graph, and its curve.
     pub fn of(
         request: &SearchRequest,
@@ -52,12 +52,12 @@ impl Plan {
     ) -> Self {
         let target = request.recall_target.or(column.recall_target);
         let mut plan = Plan {
-            effort: Effort::Fixed(request.ef.unwrap_or(usual)),
+            effort: Effort::Fixed(request.effort().unwrap_or(usual)),
             exact: request.exact,
             target: None,
             unknown: None,
         };
-        let (false, None, Some(target)) = (request.exact, request.ef, target) else {
+        let (false, None, Some(target)) = (request.exact, request.effort(), target) else {
             return plan;
         };
         plan.target = Some(target);

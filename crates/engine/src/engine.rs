@@ -20,7 +20,6 @@ use crate::filter::Filter;
 use crate::id::Id;
 use crate::loading::Load;
 use crate::options::Options;
-use crate::put::PutSession;
 use crate::recover::{Recovered, recover};
 use crate::shared::{Pending, Shared};
 use crate::{checkpoint, compact, hot, indexer, loading, maintenance, recall, vacuum};
@@ -109,14 +108,6 @@ impl Engine {
     /// The datasets and namespaces.
     pub fn catalog(&self) -> &Catalog {
         &self.shared().catalog
-    }
-
-    /// Begins a stream of batches into a dataset, which need not exist yet.
-    ///
-    /// # Errors
-    /// If the name or the schema is not acceptable, or does not fit the dataset.
-    pub fn put(&self, dataset: &str, schema: &SchemaRef) -> Result<PutSession> {
-        PutSession::new(self.clone(), dataset, schema)
     }
 
     /// Deletes rows by id: all of them, or none if one is unknown.

@@ -36,6 +36,8 @@ pub enum Error {
         "dataset '{0}' does not exist; list what exists with ListFlights, or create it by a DoPut"
     )]
     DatasetNotFound(String),
+    #[error("dataset '{name}' does not exist; did you mean '{near}'?")]
+    DatasetMistyped { name: String, near: String },
     #[error("id {id} is not in dataset '{dataset}'; nothing was changed")]
     IdNotFound { dataset: String, id: String },
     #[error("namespace '{0}' does not exist; create it with CreateNamespace")]
@@ -46,6 +48,10 @@ pub enum Error {
         "'{name}' is not a name: {why}; use 1 to 255 characters without control characters, '..' or a leading '{{' or '/'"
     )]
     BadName { name: String, why: &'static str },
+    #[error(
+        "column '{column}' has the type null, which it would keep for ever; leave it out until it has a value, or give it a type"
+    )]
+    NullColumn { column: String },
     #[error("the schema has no column 'id'; add one of an integer or string type")]
     NoIdColumn,
     #[error("column 'id' has type {got}; expected an integer or a string type")]
@@ -177,10 +183,11 @@ pub enum Error {
         got: String,
         expected: &'static str,
     },
-    #[error("dataset '{dataset}' has no column '{column}'; it has {have}")]
+    #[error("dataset '{dataset}' has no column '{column}'{}; it has {have}", did_you_mean(.near))]
     ColumnNotFound {
         dataset: String,
         column: String,
+        near: Option<String>,
         have: String,
     },
     #[error(
@@ -276,15 +283,24 @@ pub enum Error {
     Timeout(Duration),
 }
 
+/// The end of a text on a name that is not known.
+fn did_you_mean(near: &Option<String>) -> String {
+    let hint = near
+        .as_ref()
+        .map(|name| format!("; did you mean '{name}'?"));
+    hint.unwrap_or_default()
+}
+
 impl Error {
     /// A stable, machine-readable name of the error; clients may match on it.
     pub fn code(&self) -> &'static str {
         match self {
-            Error::DatasetNotFound(_) => "dataset_not_found",
+            Error::DatasetNotFound(_) | Error::DatasetMistyped { .. } => "dataset_not_found",
             Error::IdNotFound { .. } => "id_not_found",
             Error::NamespaceNotFound(_) => "namespace_not_found",
             Error::NamespaceNotEmpty { .. } => "namespace_not_empty",
             Error::BadName { .. } => "bad_name",
+            Error::NullColumn { .. } => "null_column",
             Error::NoIdColumn => "no_id_column",
             Error::BadIdType { .. } => "bad_id_type",
             Error::NullValue { .. } => "null_value",
@@ -341,9 +357,10 @@ impl Error {
     /// What a client may do about it.
     pub fn class(&self) -> Class {
         match self {
-            Error::DatasetNotFound(_) | Error::IdNotFound { .. } | Error::NamespaceNotFound(_) => {
-                Class::NotFound
-            }
+            Error::DatasetNotFound(_)
+            | Error::DatasetMistyped { .. }
+            | Error::IdNotFound { .. }
+            | Error::NamespaceNotFound(_) => Class::NotFound,
             Error::NamespaceNotEmpty { .. }
             | Error::Locked { .. }
             | Error::SchemaGrew { .. }

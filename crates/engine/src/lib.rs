@@ -155,7 +155,7 @@ pub use memory::Memory;
 pub use moment::Moment;
 pub use options::Options;
 pub use plan::{ColumnPlan, Load, Plan};
-pub use put::PutSession;
+pub use put::{PutOptions, PutSession};
 pub use quantization::{QUANTIZATION_KEY, Quantization};
 pub use recall_target::RECALL_TARGET_KEY;
 pub use recover::Recovered;

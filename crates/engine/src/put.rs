@@ -22,6 +22,44 @@ use crate::shared::Pending;
 use crate::text_column;
 use crate::vectors::Vectors;
 
+/// What a stream of batches may ask for.
+#[derive(Debug, Clone, Copy)]
+pub struct PutOptions {
+    /// Whether batches are acknowledged only when they survive power loss, whatever the engine's sync mode says.
+    pub until_durable: bool,
+    /// Whether columns that the dataset does not have are added to it; else they are refused. A dataset that is created has
+    /// those of its first batch either way.
+    pub add_columns: bool,
+}
+
+impl Default for PutOptions {
+    fn default() -> Self {
+        PutOptions {
+            until_durable: false,
+            add_columns: true,
+        }
+    }
+}
+
+impl PutOptions {
+    /// The schema of a dataset after a put: `None` if that adds nothing.
+    fn evolve(
+        self,
+        dataset: &str,
+        schema: &DatasetSchema,
+        stored: &SchemaRef,
+    ) -> Result<Option<Arc<DatasetSchema>>> {
+        let grown = schema.evolve(dataset, stored)?;
+        if let (Some(grown), false) = (&grown, self.add_columns) {
+            let known = schema.arrow.fields().len();
+            for new in &grown.arrow.fields()[known..] {
+                schema.column(dataset, new.name())?;
+            }
+        }
+        Ok(grown)
+    }
+}
+
 /// One client's stream of batches into one dataset.
 ///
 /// The dataset is created, or its schema grown, by the first batch that is good; a stream that holds only bad
@@ -35,7 +73,7 @@ pub struct PutSession {
     /// Reads the batches of a client that sends dictionaries; what is kept has none.
     dictionaries: Option<Dictionaries>,
     target: Option<Target>,
-    until_durable: bool,
+    options: PutOptions,
 }
 
 #[derive(Debug)]
@@ -44,15 +82,40 @@ struct Target {
     schema: Arc<DatasetSchema>,
 }
 
+impl Engine {
+    /// Begins a stream of batches into a dataset, which need not exist yet.
+    ///
+    /// # Errors
+    /// If the name or the schema is not acceptable, or does not fit the dataset.
+    pub fn put(&self, dataset: &str, schema: &SchemaRef) -> Result<PutSession> {
+        self.put_with(dataset, schema, PutOptions::default())
+    }
+
+    /// [`Engine::put`] with wishes.
+    ///
+    /// # Errors
+    /// As [`Engine::put`].
+    pub fn put_with(
+        &self,
+        dataset: &str,
+        schema: &SchemaRef,
+        options: PutOptions,
+    ) -> Result<PutSession> {
+        PutSession::new(self.clone(), dataset, schema, options)
+    }
+}
+
 impl PutSession {
-    pub(crate) fn new(engine: Engine, name: &str, incoming: &SchemaRef) -> Result<Self> {
+    fn new(engine: Engine, name: &str, incoming: &SchemaRef, options: PutOptions) -> Result<Self> {
         crate::catalog::check_name(name)?;
         let stored = Arc::new(stored_schema(incoming));
         let meaning = DatasetSchema::new(&stored, 1)?;
-        if let Some(dataset) = engine.shared().catalog.find(name) {
-            let view = dataset.view();
-            view.schema.evolve(name, &stored)?;
+        let known = engine.shared().catalog.find(name);
+        let known = known.map(|dataset| Arc::clone(&dataset.view().schema));
+        if let Some(known) = &known {
+            options.evolve(name, known, &stored)?;
         }
+        check_types(known.as_deref(), &stored)?;
         index_kind::check(&stored, &meaning.vectors)?;
         quantization::check(&stored, &meaning.vectors)?;
         recall_target::check(&stored, &meaning.vectors)?;
@@ -67,16 +130,8 @@ impl PutSession {
             stored,
             dictionaries,
             target: None,
-            until_durable: false,
+            options,
         })
-    }
-
-    /// Whether batches are acknowledged only when they survive power loss, whatever the engine's sync mode says.
-    pub fn until_durable(self, until_durable: bool) -> Self {
-        PutSession {
-            until_durable,
-            ..self
-        }
     }
 
     /// Takes one Arrow IPC message of the stream. `None` for a message without rows of its own (a dictionary).
@@ -145,7 +200,8 @@ impl PutSession {
             return DatasetSchema::new(&self.stored, 1);
         };
         let schema = Arc::clone(&dataset.view().schema);
-        Ok(schema.evolve(&self.name, &self.stored)?.unwrap_or(schema))
+        let grown = self.options.evolve(&self.name, &schema, &self.stored)?;
+        Ok(grown.unwrap_or(schema))
     }
 
     fn batch(&mut self, batch: Batch) -> Result<Pending> {
@@ -182,7 +238,7 @@ impl PutSession {
                 schema_version: schema.version,
                 batch: Arc::new(batch),
             };
-            return self.engine.shared().submit(op, self.until_durable);
+            return self.engine.shared().submit(op, self.options.until_durable);
         }
     }
 
@@ -190,12 +246,31 @@ impl PutSession {
     fn prepare(&mut self) -> Result<&Target> {
         if self.target.is_none() {
             let dataset = self.engine.create_if_missing(&self.name, &self.stored)?;
-            let schema = grow(&self.engine, &dataset, &self.stored)?;
+            let schema = self.grow(&dataset)?;
             self.target = Some(Target { dataset, schema });
         }
         self.target
             .as_ref()
             .ok_or_else(|| Error::DatasetNotFound(self.name.clone()))
+    }
+
+    /// Grows the dataset's schema by the columns that the stream adds, and gives the schema to check batches against.
+    fn grow(&self, dataset: &Dataset) -> Result<Arc<DatasetSchema>> {
+        let mut intake = dataset.intake.lock();
+        let grown = self
+            .options
+            .evolve(&dataset.name, &intake.schema, &self.stored)?;
+        if let Some(grown) = grown {
+            let schema = SchemaText::new(&grown.arrow);
+            let op = Small::Schema {
+                dataset: dataset.number,
+                version: grown.version,
+                schema,
+            };
+            self.engine.shared().submit_small(op)?.wait()?;
+            intake.schema = grown;
+        }
+        Ok(Arc::clone(&intake.schema))
     }
 }
 
@@ -204,20 +279,16 @@ fn has_dictionaries(schema: &SchemaRef) -> bool {
     types.any(|data_type| matches!(data_type, DataType::Dictionary(..)))
 }
 
-/// Grows the dataset's schema by the columns that `stored` adds, and gives the schema to check batches against.
-fn grow(engine: &Engine, dataset: &Dataset, stored: &SchemaRef) -> Result<Arc<DatasetSchema>> {
-    let mut intake = dataset.intake.lock();
-    if let Some(grown) = intake.schema.evolve(&dataset.name, stored)? {
-        let schema = SchemaText::new(&grown.arrow);
-        let op = Small::Schema {
-            dataset: dataset.number,
-            version: grown.version,
-            schema,
-        };
-        engine.shared().submit_small(op)?.wait()?;
-        intake.schema = grown;
+/// A column that is new must have a type: it keeps that of its first batch.
+fn check_types(known: Option<&DatasetSchema>, stored: &SchemaRef) -> Result<()> {
+    let is_new = |name: &str| known.is_none_or(|known| known.arrow.index_of(name).is_err());
+    let mut fields = stored.fields().iter();
+    match fields.find(|field| field.data_type().is_null() && is_new(field.name())) {
+        Some(field) => Err(Error::NullColumn {
+            column: field.name().clone(),
+        }),
+        None => Ok(()),
     }
-    Ok(Arc::clone(&intake.schema))
 }
 
 /// Ids and vectors must be there, ids not too long and vectors finite: what the applier would refuse must not reach

@@ -190,6 +190,7 @@ impl Engine {
         let column = view
             .schema
             .vector(&dataset.name, request.column.as_deref())?;
+        let page = request.page(&dataset.name)?;
         let fields = reply_columns(dataset, view, request, &column.name)?;
         let at = At {
             dataset,
@@ -222,8 +223,8 @@ impl Engine {
             let mut info = summary(&answers, request);
             plan.tell(&answers, &mut info);
             info.strategy = asked.strategy().unwrap_or(info.strategy);
-            if let (Some(page), [answer]) = (request.shape.page, &answers[..]) {
-                let next = Cursor::after(page, &answer.hits);
+            if let (Some((print, page)), [answer]) = (page, &answers[..]) {
+                let next = Cursor::after(print, page, &answer.hits);
                 info.cursor = next.map(|cursor| cursor.to_string());
             }
             let took = started.elapsed();
@@ -264,7 +265,7 @@ impl Engine {
         let (matching, filter_work) = at.matching(request)?;
         let rows = Rows { matching, without };
         let searcher = |column: &'a VectorColumn| {
-            let plan = self.plan(dataset, request, column, at.reached);
+            let plan = self.plan(dataset, request, column, at.reached)?;
             let searcher = Searcher {
                 view,
                 column,
@@ -277,15 +278,15 @@ impl Engine {
                 limits: at.limits,
                 reply: at.reply,
             };
-            (plan, searcher)
+            Ok::<_, Error>((plan, searcher))
         };
         let mut beside = Vec::with_capacity(request.beside.len());
         for one in &request.beside {
-            let (_, other) = searcher(view.schema.vector(&dataset.name, Some(&one.column))?);
+            let (_, other) = searcher(view.schema.vector(&dataset.name, Some(&one.column))?)?;
             other.check_vectors(std::slice::from_ref(&one.vector))?;
             beside.push((other, one));
         }
-        let (plan, main) = searcher(column);
+        let (plan, main) = searcher(column)?;
         let has_vector = !request.vectors.is_empty() || request.examples.is_some();
         let alpha = request.alpha.unwrap_or(self.options().hybrid_alpha);
         let by_length = alpha < 0.0;
@@ -325,9 +326,11 @@ impl Engine {
         request: &SearchRequest,
         column: &VectorColumn,
         reached: &HashMap<String, Reached>,
-    ) -> Plan {
-        Plan::of(request, column, self.options().ef_search, || {
-            let Some(reached) = reached.get(&column.name) else {
+    ) -> Result<Plan> {
+        let reached = reached.get(&column.name);
+        reached.map_or(Ok(()), |reached| request.check_kind(reached.graph.kind()))?;
+        Ok(Plan::of(request, column, self.options().ef_search, || {
+            let Some(reached) = reached else {
                 return (0, None);
             };
             // One of another kind may be in its place by now.
@@ -335,7 +338,7 @@ impl Engine {
             let index = index.filter(|index| index.kind() == reached.graph.kind());
             let curve = index.and_then(|index| index.recall.curve());
             (reached.graph.len() as u64, curve)
-        })
+        }))
     }
 
     /// The vector of the row with an id, as float32.

@@ -136,15 +136,13 @@ impl DatasetSchema {
     /// If there is none; the error lists those that exist.
     pub fn column(&self, dataset: &str, name: &str) -> Result<usize> {
         self.arrow.index_of(name).map_err(|_| {
-            let have = self
-                .arrow
-                .fields()
-                .iter()
-                .map(|field| field.name().as_str())
-                .collect::<Vec<_>>();
+            let have = self.arrow.fields().iter();
+            let have: Vec<&str> = have.map(|field| field.name().as_str()).collect();
+            let near = longbow_types::nearest(name, have.iter().copied());
             Error::ColumnNotFound {
                 dataset: dataset.into(),
                 column: name.into(),
+                near: near.map(str::to_owned),
                 have: have.join(", "),
             }
         })

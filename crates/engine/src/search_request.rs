@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::answer::{Beside, check_words};
+use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::examples::Examples;
 use crate::filter::Filter;
 use crate::fusion::Fusion;
+use crate::graph::EFFORT_A_POSTING;
+use crate::index_kind::IndexKind;
 use crate::recall_target;
 use crate::search::{MAX_EF, MAX_K};
 use crate::shape::Shape;
@@ -24,8 +27,10 @@ pub struct SearchRequest {
     pub k: usize,
     /// Effort of the graph search; if none, what the recall target needs.
     pub ef: Option<usize>,
+    /// The effort of a search of postings: how many of them are read. In place of `ef`.
+    pub nprobe: Option<usize>,
     /// The share of the true neighbours that is to be found on average, above 0 and up to 1; if none, what the column's
-    /// field says, else the configured effort is made. `ef` and `exact` go before it.
+    /// field says, else the configured effort is made. `ef`, `nprobe` and `exact` go before it.
     pub recall_target: Option<f32>,
     /// Whether to scan all rows instead of using the index.
     pub exact: bool,
@@ -72,6 +77,7 @@ impl SearchRequest {
             vectors: vec![vector],
             k,
             ef: None,
+            nprobe: None,
             recall_target: None,
             exact: false,
             max_distance: None,
@@ -90,6 +96,75 @@ impl SearchRequest {
             budget: None,
             first_query: None,
         }
+    }
+
+    /// A checksum of what decides which rows are found in a dataset and in what order, but for how many and with what effort:
+    /// the same for all pages of one search.
+    fn print(&self, dataset: &str) -> u32 {
+        let filter = self.filter.as_ref().and_then(|filter| filter.key());
+        let of_rows = (dataset, &self.column, &self.vectors, &self.examples);
+        let of_words = (&self.text, self.alpha, &self.beside, self.fusion);
+        let all = format!("{of_rows:?}{of_words:?}{:?}{filter:?}", self.max_distance);
+        longbow_storage::crc32c(all.as_bytes())
+    }
+
+    /// The effort that is asked for, in candidates of a walk.
+    pub(crate) fn effort(&self) -> Option<usize> {
+        self.ef
+            .or(self.nprobe.map(|nprobe| nprobe * EFFORT_A_POSTING))
+    }
+
+    /// Checks that the effort that is asked for is one of this kind of index.
+    pub(crate) fn check_kind(&self, kind: IndexKind) -> Result<()> {
+        match (self.nprobe, kind) {
+            (Some(nprobe), IndexKind::Hnsw) => Err(Error::BadValue {
+                field: "nprobe",
+                got: nprobe.to_string(),
+                expected: "none where the index is a graph ('hnsw'), whose effort is ef; postings are those of 'spfresh'",
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The print, and the place that the page begins after, if a page is asked for.
+    ///
+    /// # Errors
+    /// If the cursor is another search's.
+    pub(crate) fn page(&self, dataset: &str) -> Result<Option<(u32, Option<Cursor>)>> {
+        let Some(page) = self.shape.page else {
+            return Ok(None);
+        };
+        let print = self.print(dataset);
+        page.map_or(Ok(()), |cursor| cursor.check_of(print))?;
+        Ok(Some((print, page)))
+    }
+
+    fn check_effort(&self) -> Result<()> {
+        if let Some(ef) = self.ef
+            && (ef == 0 || ef > MAX_EF)
+        {
+            return Err(Error::BadValue {
+                field: "ef",
+                got: ef.to_string(),
+                expected: "1 to 65536",
+            });
+        }
+        if let Some(nprobe) = self.nprobe
+            && (nprobe == 0 || nprobe > MAX_EF / EFFORT_A_POSTING || self.ef.is_some())
+        {
+            return Err(Error::BadValue {
+                field: "nprobe",
+                got: format!(
+                    "{nprobe}{}",
+                    if self.ef.is_some() { ", beside ef" } else { "" }
+                ),
+                expected: "1 to 16384, and no ef: they are the same effort in other units",
+            });
+        }
+        if let Some(target) = self.recall_target {
+            recall_target::check_value(target)?;
+        }
+        Ok(())
     }
 
     /// Checks what does not depend on the dataset.
@@ -136,18 +211,7 @@ impl SearchRequest {
                 expected: "a number above 0",
             });
         }
-        if let Some(ef) = self.ef
-            && (ef == 0 || ef > MAX_EF)
-        {
-            return Err(Error::BadValue {
-                field: "ef",
-                got: ef.to_string(),
-                expected: "1 to 65536",
-            });
-        }
-        if let Some(target) = self.recall_target {
-            recall_target::check_value(target)?;
-        }
+        self.check_effort()?;
         if let Some(distance) = self.max_distance
             && distance.is_nan()
         {

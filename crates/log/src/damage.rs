@@ -22,7 +22,8 @@ pub(crate) struct Break {
 
 impl Break {
     /// Looks through everything from the break on for a frame that says that the index was durable. If there is one, the
-    /// bytes had been safe and are damaged now. If there is none, a crash interrupted the writing here.
+    /// bytes had been safe and are damaged now. If there is none, a crash interrupted the writing here: unless no writing of
+    /// ours can have left what is found.
     pub(crate) fn refuse_damage(
         &self,
         disk: &dyn Disk,
@@ -35,7 +36,7 @@ impl Break {
             expected: self.expected,
             flaw: self.flaw,
         };
-        if self.claimed >= self.expected {
+        if self.claimed >= self.expected || self.flaw == Flaw::Foreign {
             return Err(damaged());
         }
         for (behind, first) in firsts[self.position..].iter().enumerate() {

@@ -16,6 +16,9 @@ pub type ReplayError = Box<dyn std::error::Error + Send + Sync>;
 pub enum Flaw {
     /// The segment's own header is too short, or is not one.
     SegmentHeader,
+    /// No write of a log, however it was torn, begins a file like this: it is another file by the name of a segment, or
+    /// damaged.
+    Foreign,
     /// The segment's header, or its place among the others, says that it begins at another index.
     SegmentBegins {
         /// The index it begins at.
@@ -42,6 +45,7 @@ impl fmt::Display for Flaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Flaw::SegmentHeader => f.write_str("the segment header is broken"),
+            Flaw::Foreign => f.write_str("the file is none of a log"),
             Flaw::SegmentBegins { found } => write!(f, "the segment begins at index {found}"),
             Flaw::CutShort => f.write_str("the file ends within a frame"),
             Flaw::Header => f.write_str("the frame header is broken"),

@@ -183,6 +183,12 @@ pub(crate) fn encode_header(first: u64, previous: u32) -> ([u8; SEGMENT_HEADER_B
     (bytes, crc)
 }
 
+/// Whether a file that begins so never was a segment. What a torn write leaves is zero, or of the magic, byte by byte.
+fn is_foreign(bytes: &[u8]) -> bool {
+    let mut begin = bytes.iter().zip(MAGIC);
+    begin.any(|(byte, magic)| *byte != 0 && *byte != magic)
+}
+
 /// The header at the front of `file`, whose name says that it begins at `first`. The outer error is a segment of a newer
 /// version, the inner one is damage.
 pub(crate) fn check_header(
@@ -190,6 +196,9 @@ pub(crate) fn check_header(
     bytes: &[u8],
     first: u64,
 ) -> Result<std::result::Result<SegmentHeader, Flaw>> {
+    if is_foreign(bytes) {
+        return Ok(Err(Flaw::Foreign));
+    }
     let Some(common) = bytes.first_chunk::<COMMON_HEADER_BYTES>() else {
         return Ok(Err(Flaw::SegmentHeader));
     };

@@ -386,7 +386,8 @@ impl Walk<'_> {
                 };
                 let claimed = rest.iter().map(|s| s.claimed).max().unwrap_or(0);
                 let claimed = claimed.max(self.promised);
-                if claimed < from && matches!(problem, Problem::Flaw(_)) {
+                let torn = matches!(problem, Problem::Flaw(flaw) if flaw != Flaw::Foreign);
+                if claimed < from && torn {
                     let file = path_of(self.dir, segment.first);
                     survey.torn = Some(Torn { file, offset });
                     return survey;

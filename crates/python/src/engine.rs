@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::{Schema, SchemaRef};
 use longbow_disk::{Disk, MemoryDisk, RealDisk};
-use longbow_engine::{Class, Dataset, Engine as Inner, Options, SearchRequest};
+use longbow_engine::{Class, Dataset, Engine as Inner, Options, PutOptions, SearchRequest};
 use longbow_query::{Answer, Refusal, SearchObject, Ticket};
 use longbow_types::{Config, Host, Inputs, resolve};
 use pyo3::prelude::*;
@@ -129,13 +129,13 @@ impl Engine {
         ended.map_err(of)
     }
 
-    /// An action by name: JSON in, JSON out; nothing comes out of a deletion.
+    /// An action by name: JSON in, JSON out.
     fn call<'py>(&self, py: Python<'py>, name: &str, body: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let answer = self.working(py, |inner| longbow_query::run(inner, name, body))?;
         Ok(PyBytes::new(
             py,
             match answer {
-                Answer::Deleted => Vec::new(),
+                Answer::Deleted(gone) => longbow_query::deleted(gone).to_string().into_bytes(),
                 Answer::Json(value) => value.to_string().into_bytes(),
             }
             .as_slice(),
@@ -231,6 +231,7 @@ impl Engine {
         dataset: &str,
         schema: PyArrowType<Schema>,
         until_durable: bool,
+        add_columns: bool,
     ) -> PyResult<Put> {
         if until_durable && !self.kept {
             let text = "the database is in memory, where nothing is durable; open one on a path";
@@ -238,16 +239,13 @@ impl Engine {
         }
         let schema: SchemaRef = Arc::new(schema.0);
         let kept = self.kept;
+        let options = PutOptions {
+            until_durable,
+            add_columns,
+        };
         self.working(py, |inner| {
             let calls = self.inner.calls();
-            Ok(Put::begin(
-                inner,
-                calls,
-                dataset,
-                &schema,
-                until_durable,
-                kept,
-            )?)
+            Ok(Put::begin(inner, calls, dataset, &schema, options, kept)?)
         })
     }
 

@@ -19,7 +19,7 @@
 //! from longbow import _engine
 //!
 //! engine = _engine.Engine("./data", {"memory_limit": "4GiB"})
-//! put = engine.put("words", batch.schema, False)
+//! put = engine.put("words", batch.schema, False, True)
 //! put.write(batch)
 //! put.finish()
 //! ids, kind, distances = engine.nearest("words", query, (10, None, False, None))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch};
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::{DataType, SchemaRef};
-use longbow_engine::{Engine, Error, Pending, PutSession};
+use longbow_engine::{Engine, Error, Pending, PutOptions, PutSession};
 use longbow_query::{Refusal, invalid};
 use pyo3::prelude::*;
 
@@ -52,11 +52,11 @@ impl Put {
         calls: &Arc<Calls>,
         dataset: &str,
         schema: &SchemaRef,
-        until_durable: bool,
+        options: PutOptions,
         kept: bool,
     ) -> Result<Put, Error> {
         engine.check_writable()?;
-        let session = engine.put(dataset, schema)?.until_durable(until_durable);
+        let session = engine.put_with(dataset, schema, options)?;
         let state = State {
             engine: engine.clone(),
             session: Some(session),

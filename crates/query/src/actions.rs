@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longbow_engine::{ColumnIndex, Engine, Id, IndexKind, SearchRequest};
+use longbow_engine::{Applied, ColumnIndex, Engine, Id, IndexKind, SearchRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,8 +14,8 @@ use crate::search::SearchObject;
 /// What an action answers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// It is gone.
-    Deleted,
+    /// It is gone: so many rows, at this place of the log.
+    Deleted(Applied),
     /// This.
     Json(Value),
 }
@@ -28,8 +28,8 @@ pub fn run(engine: &Engine, name: &str, body: &[u8]) -> Result<Answer> {
     Ok(Answer::Json(match name {
         "delete" | "Delete" => return delete(engine, body),
         "delete-dataset" => {
-            engine.drop_dataset(&required(read::<Named>(body, NAMED)?.dataset, "dataset")?)?;
-            return Ok(Answer::Deleted);
+            let name = required(read::<Named>(body, NAMED)?.dataset, "dataset")?;
+            return Ok(Answer::Deleted(engine.drop_dataset(&name)?));
         }
         "check_readiness" => readiness(engine, optional_dataset(body)?.as_deref()),
         "VectorSearchByID" => by_id(engine, body)?,
@@ -196,6 +196,8 @@ fn hybrid(engine: &Engine, body: &[u8]) -> Result<Value> {
 /// Columns of a search's answer that are no metadata.
 const OWN: [&str; 4] = ["id", "distance", "score", "query_index"];
 
+const DELETION: [&str; 6] = ["dataset", "id", "ids", "filters", "where", "count"];
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Deletion {
@@ -205,10 +207,21 @@ struct Deletion {
     filters: Option<Vec<Value>>,
     #[serde(rename = "where")]
     predicate: Option<String>,
+    count: Option<bool>,
+}
+
+/// What is gone, for those who want to know more than that it is.
+pub fn deleted(gone: Applied) -> Value {
+    let Applied {
+        rows,
+        offset,
+        durable,
+    } = gone;
+    json!({"status": "deleted", "rows": rows, "offset": offset, "durable": durable})
 }
 
 fn delete(engine: &Engine, body: &[u8]) -> Result<Answer> {
-    let asked: Deletion = read(body, &["dataset", "id", "ids", "filters", "where"])?;
+    let asked: Deletion = read(body, &DELETION)?;
     let by_filter = asked.filters.is_some() || asked.predicate.is_some();
     let conditions = Conditions::read(asked.filters, asked.predicate)?;
     let pending = match (asked.id, asked.ids, conditions) {
@@ -219,8 +232,11 @@ fn delete(engine: &Engine, body: &[u8]) -> Result<Answer> {
         (None, None, Some(conditions)) => engine.delete_where(&asked.dataset, &conditions),
         _ => return Err(bad_delete()),
     };
-    pending?.wait()?;
-    Ok(Answer::Deleted)
+    let gone = pending?.wait()?;
+    Ok(match asked.count {
+        Some(true) => Answer::Json(deleted(gone)),
+        _ => Answer::Deleted(gone),
+    })
 }
 
 fn bad_delete() -> Refusal {
@@ -281,7 +297,14 @@ mod tests {
     fn told(engine: &Engine, name: &str, body: &str) -> Value {
         match run(engine, name, body.as_bytes()).expect("an answer") {
             Answer::Json(value) => value,
-            Answer::Deleted => panic!("{name} deleted something"),
+            Answer::Deleted(_) => panic!("{name} deleted something"),
+        }
+    }
+
+    fn deleted(engine: &Engine, body: &str) -> u64 {
+        match run(engine, "delete", body.as_bytes()).expect("an answer") {
+            Answer::Deleted(gone) => gone.rows,
+            Answer::Json(value) => panic!("the delete told {value}"),
         }
     }
 
@@ -305,16 +328,11 @@ mod tests {
             told(engine, "check_readiness", r#"{"dataset":"words"}"#)["rows"].clone()
         };
         let by_id = r#"{"dataset":"words","id":1}"#;
-        assert_eq!(
-            run(&engine, "delete", by_id.as_bytes()),
-            Ok(Answer::Deleted)
-        );
+        assert_eq!(deleted(&engine, by_id), 1);
         assert_eq!(rows(&engine), 2);
         let by_filter = r#"{"dataset":"words","filters":[{"field":"id","op":">","value":1}]}"#;
-        assert_eq!(
-            run(&engine, "delete", by_filter.as_bytes()),
-            Ok(Answer::Deleted)
-        );
+        assert_eq!(deleted(&engine, by_filter), 1);
+        assert_eq!(deleted(&engine, by_filter), 0);
         assert_eq!(rows(&engine), 1);
         assert_eq!(code_of(&engine, "delete", by_id), "id_not_found");
         assert_eq!(
@@ -340,10 +358,8 @@ mod tests {
         );
         let dataset = r#"{"dataset":"words"}"#;
         assert!(told(&engine, "ForceSnapshot", dataset)["snapshot"].is_u64());
-        assert_eq!(
-            run(&engine, "delete-dataset", dataset.as_bytes()),
-            Ok(Answer::Deleted)
-        );
+        let dropped = run(&engine, "delete-dataset", dataset.as_bytes());
+        assert!(matches!(dropped, Ok(Answer::Deleted(_))), "{dropped:?}");
         assert_eq!(
             told(&engine, "check_readiness", dataset)["status"],
             "NOT_FOUND"

@@ -1,7 +1,7 @@
 //! JSON from clients: strict, and helpful where it is wrong.
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::refusal::{Result, invalid};
 
@@ -29,8 +29,10 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8], what: &str, known: &[&str]) -> Re
             for key in object.keys() {
                 check_key(key, what, known)?;
             }
+            let (which, why) = wrong_value::<T>(&object)
+                .unwrap_or_else(|| ("a value".to_owned(), refused.to_string()));
             let text = format!(
-                "a value of the {what} is wrong or missing: {refused}; correct it, got {shown}"
+                "{which} of the {what} is wrong or missing: {why}; correct it, got {shown}"
             );
             Err(invalid("bad_value", &text))
         }
@@ -43,6 +45,21 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8], what: &str, known: &[&str]) -> Re
     }
 }
 
+/// Which of the values is refused, and why: the one without which something else is, or nothing.
+fn wrong_value<T: DeserializeOwned>(object: &Map<String, Value>) -> Option<(String, String)> {
+    let refused = |object: &Map<String, Value>| {
+        let read = serde_json::from_value::<T>(Value::Object(object.clone()));
+        read.err().map(|error| error.to_string())
+    };
+    let why = refused(object)?;
+    let wrong = object.keys().find(|key| {
+        let mut without = object.clone();
+        without.remove(*key);
+        refused(&without).as_deref() != Some(&why)
+    })?;
+    Some((format!("'{wrong}'"), why))
+}
+
 /// Refuses a key that is not known.
 ///
 /// # Errors
@@ -53,41 +70,41 @@ pub fn check_key(key: &str, what: &str, known: &[&str]) -> Result<()> {
     }
     let nearest = known
         .iter()
-        .min_by_key(|candidate| distance(key, candidate))
+        .min_by_key(|candidate| longbow_types::edits(key, candidate))
         .unwrap_or(&"");
     let all = known.join(", ");
     let text = format!("the {what} has no key '{key}'; did you mean '{nearest}'? Known: {all}");
     Err(invalid("unknown_key", &text))
 }
 
-/// Characters of a name that are compared: whoever sends megabytes has not mistyped.
-const COMPARED: usize = 200;
-
-/// Levenshtein's edit distance, in characters, of the beginnings.
-pub(crate) fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(COMPARED).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().take(COMPARED).enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    struct Asked {
+        #[serde(rename = "name")]
+        _name: String,
+        #[serde(rename = "k")]
+        _k: Option<i64>,
+    }
+
+    #[test]
+    fn the_wrong_value_is_named() {
+        let text = |body: &str| {
+            let refused = read::<Asked>(body.as_bytes(), "search", &["name", "k"]);
+            refused.expect_err("wrong").text
+        };
+        assert!(text(r#"{"name": "a", "k": "3"}"#).starts_with("'k' of the search is wrong"));
+        assert!(text(r#"{"name": 7, "k": 3}"#).starts_with("'name' of the search is wrong"));
+        let missing = text(r#"{"k": 3}"#);
+        assert!(missing.starts_with("a value of the search") && missing.contains("`name`"));
+    }
 
     #[test]
     fn the_nearest_key_is_named() {
         let refused =
             check_key("vectr", "search", &["k", "vector", "vectors"]).expect_err("unknown");
         assert!(refused.text.contains("did you mean 'vector'"), "{refused}");
-        assert_eq!(distance("kitten", "sitting"), 3);
     }
 }

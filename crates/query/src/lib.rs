@@ -38,7 +38,7 @@ mod search;
 pub mod sql;
 mod ticket;
 
-pub use actions::{Answer, run};
+pub use actions::{Answer, deleted, run};
 pub use filter::Conditions;
 pub use refusal::{Refusal, Result, invalid, unimplemented};
 pub use search::SearchObject;

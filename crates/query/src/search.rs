@@ -162,7 +162,10 @@ impl SearchObject {
             got: self.k.unwrap_or(0),
             max,
         })?;
-        let ef = self.ef.map(|ef| not_negative("ef", ef)).transpose()?;
+        let effort = |name, of: Option<i64>| {
+            let of = of.map(|of| not_negative(name, of)).transpose()?;
+            Ok::<_, Refusal>(of.map(|of| usize::try_from(of).unwrap_or(usize::MAX)))
+        };
         let time = |name, ms: Option<i64>| {
             let ms = ms.map(|ms| not_negative(name, ms)).transpose()?;
             Ok::<_, Refusal>(ms.map(Duration::from_millis))
@@ -170,7 +173,8 @@ impl SearchObject {
         let timeout = time("timeout_ms", self.timeout_ms)?;
         let budget = time("budget_ms", self.budget_ms)?;
         let request = SearchRequest {
-            ef: ef.map(|ef| usize::try_from(ef).unwrap_or(usize::MAX)),
+            ef: effort("ef", self.ef)?,
+            nprobe: effort("nprobe", self.nprobe)?,
             recall_target: self.recall_target,
             exact: self.exact.unwrap_or(false),
             max_distance: self.max_distance,
@@ -257,7 +261,6 @@ impl SearchObject {
 
     fn refuse_what_is_missing(&self) -> Result<()> {
         let missing = [
-            (self.nprobe.is_some(), "a clustered index ('nprobe')"),
             (
                 self.vector_format.is_some(),
                 "a choice of vector format ('vector_format')",

@@ -128,15 +128,15 @@ pub(crate) fn run(context: &Shared, role: Role, action: &Action) -> Result<Vec<B
         "DiscoveryStatus" => Ok(vec![json::body(&json!({"provider": "none", "peers": []}))]),
         _ => {
             let answer = blocking(|| longbow_query::run(&context.engine, name, body));
-            Ok(vec![match answer.map_err(refused)? {
-                Answer::Deleted => Bytes::from_static(DELETED),
-                Answer::Json(value) => json::body(&value),
-            }])
+            Ok(match answer.map_err(refused)? {
+                Answer::Deleted(_) => vec![Bytes::from_static(DELETED)],
+                Answer::Json(value) => vec![json::body(&value)],
+            })
         }
     }
 }
 
-/// What a deletion answers.
+/// What a deletion answers to who does not ask for more.
 const DELETED: &[u8] = b"deleted";
 
 fn search(engine: &Engine, body: &[u8]) -> Result<Vec<Bytes>, Status> {

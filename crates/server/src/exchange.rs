@@ -20,7 +20,7 @@ use arrow_flight::{FlightData, FlightDescriptor};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use futures::StreamExt;
-use longbow_engine::{Batch, SearchRequest};
+use longbow_engine::{Batch, PutOptions, SearchRequest};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
@@ -44,11 +44,11 @@ pub(crate) type Answers = mpsc::Sender<Result<FlightData, Status>>;
 pub(crate) fn start(
     context: Shared,
     messages: Streaming<FlightData>,
-    until_durable: bool,
+    options: PutOptions,
 ) -> mpsc::Receiver<Result<FlightData, Status>> {
     let (answers, receiver) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
-        if let Err(status) = take(&context, messages, until_durable, &answers).await {
+        if let Err(status) = take(&context, messages, options, &answers).await {
             let _ = answers.send(Err(status)).await;
         }
     });
@@ -58,7 +58,7 @@ pub(crate) fn start(
 async fn take(
     context: &Shared,
     mut messages: Streaming<FlightData>,
-    until_durable: bool,
+    options: PutOptions,
     answers: &Answers,
 ) -> Result<(), Status> {
     let Some(first) = messages.next().await else {
@@ -78,7 +78,7 @@ async fn take(
         return feed::changes(context, incoming, answers).await;
     }
     match ingest_dataset(&descriptor) {
-        Some(dataset) => ingest(context, &dataset, incoming, until_durable, answers).await,
+        Some(dataset) => ingest(context, &dataset, incoming, options, answers).await,
         None => echo(incoming, answers).await,
     }
 }
@@ -150,15 +150,14 @@ async fn ingest(
     context: &Shared,
     dataset: &str,
     mut messages: Incoming,
-    until_durable: bool,
+    options: PutOptions,
     answers: &Answers,
 ) -> Result<(), Status> {
     let schema = messages.schema().await?;
     let mut session = context
         .engine
-        .put(dataset, &schema)
-        .map_err(|error| of(&error))?
-        .until_durable(until_durable);
+        .put_with(dataset, &schema, options)
+        .map_err(|error| of(&error))?;
     let mut batch_id = 0;
     while let Some(message) = messages.next_data().await? {
         context

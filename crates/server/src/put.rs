@@ -5,7 +5,7 @@ use arrow_flight::{FlightData, FlightDescriptor, PutResult};
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use http::HeaderMap;
-use longbow_engine::{Applied, Pending, PutSession};
+use longbow_engine::{Applied, Pending, PutOptions, PutSession};
 use longbow_types::metrics;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -21,18 +21,26 @@ const IN_FLIGHT_BYTES: usize = 64 << 20;
 
 /// The header with which a client asks for acknowledgements of durable writes only.
 const UNTIL_DURABLE: &str = "x-longbow-durable";
+/// The header with which a client has columns refused that the dataset does not have.
+const ADD_COLUMNS: &str = "x-longbow-add-columns";
 
-/// Whether the client wants to be told of writes only when they survive power loss, whatever the node does by default.
-pub(crate) fn until_durable(headers: &HeaderMap) -> Result<bool, Status> {
-    match headers.get(UNTIL_DURABLE).map(|value| value.as_bytes()) {
-        None | Some(b"false") => Ok(false),
-        Some(b"true") => Ok(true),
+/// What the headers of a put ask for.
+pub(crate) fn options(headers: &HeaderMap) -> Result<PutOptions, Status> {
+    let usual = PutOptions::default();
+    Ok(PutOptions {
+        until_durable: flag(headers, UNTIL_DURABLE)?.unwrap_or(usual.until_durable),
+        add_columns: flag(headers, ADD_COLUMNS)?.unwrap_or(usual.add_columns),
+    })
+}
+
+fn flag(headers: &HeaderMap, name: &str) -> Result<Option<bool>, Status> {
+    match headers.get(name).map(|value| value.as_bytes()) {
+        None => Ok(None),
+        Some(b"false") => Ok(Some(false)),
+        Some(b"true") => Ok(Some(true)),
         Some(other) => {
             let got = String::from_utf8_lossy(other);
-            let text = format!(
-                "the header {UNTIL_DURABLE} is '{}'; send true or false",
-                shown(&got)
-            );
+            let text = format!("the header {name} is '{}'; send true or false", shown(&got));
             Err(invalid("bad_header", &text))
         }
     }
@@ -42,7 +50,7 @@ pub(crate) fn until_durable(headers: &HeaderMap) -> Result<bool, Status> {
 pub(crate) type Answers = mpsc::UnboundedReceiver<Result<PutResult, Status>>;
 
 /// Takes the stream in a task of its own, so that it goes on whether or not the client reads its answers.
-pub(crate) fn start(context: Shared, messages: MessageReader, until_durable: bool) -> Answers {
+pub(crate) fn start(context: Shared, messages: MessageReader, options: PutOptions) -> Answers {
     let (answers, receiver) = mpsc::unbounded_channel();
     let messages = read_ahead(messages);
     tokio::spawn(async move {
@@ -50,7 +58,7 @@ pub(crate) fn start(context: Shared, messages: MessageReader, until_durable: boo
             .flight_duration
             .with_label_values(&["put"])
             .start_timer();
-        let outcome = take(&context, messages, until_durable, &answers).await;
+        let outcome = take(&context, messages, options, &answers).await;
         timer.observe_duration();
         let status = outcome
             .as_ref()
@@ -95,7 +103,7 @@ struct Waiting {
 async fn take(
     context: &Shared,
     mut messages: Messages,
-    until_durable: bool,
+    options: PutOptions,
     answers: &mpsc::UnboundedSender<Result<PutResult, Status>>,
 ) -> Result<(), Status> {
     let Some(first) = messages.recv().await.transpose()? else {
@@ -108,9 +116,8 @@ async fn take(
     let schema = read_schema(&first.data_header)?;
     let mut session = context
         .engine
-        .put(&dataset, &schema)
-        .map_err(|error| of(&error))?
-        .until_durable(until_durable);
+        .put_with(&dataset, &schema, options)
+        .map_err(|error| of(&error))?;
     let mut waiting = Waiting {
         pending: Default::default(),
         bytes: 0,

@@ -154,9 +154,9 @@ impl FlightService for Service {
         request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoExchangeStream>, Status> {
         counted("exchange", self.only(Role::Data, "DoExchange"))?;
-        let until_durable = put::until_durable(request.metadata().as_ref())?;
+        let options = put::options(request.metadata().as_ref())?;
         let messages = request.into_inner();
-        let answers = exchange::start(self.context.clone(), messages, until_durable);
+        let answers = exchange::start(self.context.clone(), messages, options);
         Ok(Response::new(ReceiverStream::new(answers).boxed()))
     }
 

@@ -52,6 +52,7 @@ pub use index_choice::IndexChoice;
 pub use inputs::{ConfigFile, Inputs};
 pub use listing::{markdown, text};
 pub use metrics::{Metrics, gauge, metrics};
+pub use names::{edits, nearest};
 pub use options::{Availability, Config, Fallback, OPTIONS, Spec};
 pub use quantization_choice::QuantizationChoice;
 pub use resolve::{Resolved, Setting, resolve};

@@ -237,3 +237,20 @@ def test_other_files_in_the_folder_do_not_matter(folder: Path) -> None:
     check_good(folder)
     assert (folder / "notes.txt").read_text() == "mine"
     assert (folder / "log" / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "words"),
+    [
+        ("LOCK", "disk_refused", "no lock"),
+        ("log/00000000000000000001.log", DAMAGED, "none of a log"),
+    ],
+)
+def test_files_of_others_are_left_as_they_are(
+    tmp_path: Path, name: str, code: str, words: str
+) -> None:
+    file = tmp_path / "data" / name
+    file.parent.mkdir(parents=True)
+    file.write_text("a diary, by chance of this name")
+    check_failed(serve(tmp_path / "data", *SEGMENTS), code, str(file), words)
+    assert file.read_text() == "a diary, by chance of this name"

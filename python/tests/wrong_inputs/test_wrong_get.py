@@ -174,7 +174,6 @@ def test_the_action_refuses_them_too(target: Target, wrong: Wrong) -> None:
 
 
 MISSING = {
-    "nprobe": 8,
     "vector_format": "int8",
     "graph_alpha": 0.5,
 }

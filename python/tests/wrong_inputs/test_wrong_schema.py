@@ -132,6 +132,7 @@ FIRST = {
         "bad_recall_target",
         ["'id'", "vector columns", "remove it"],
     ),
+    "column without a type": (with_column("nothing", pa.nulls(1)), "null_column", ["'nothing'"]),
     "union column": (union(), "unsupported_type", ["mixed", "Union"]),
     "run-end encoded column": (with_column("runs", RUNS), "unsupported_type", ["'runs'"]),
     "list view column": (with_column("views", VIEWS), "unsupported_type", ["'views'"]),

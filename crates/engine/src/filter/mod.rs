@@ -31,6 +31,11 @@ pub trait Filter: Debug + Send + Sync {
     /// and not later: nothing is remembered of such a filter.
     fn key(&self) -> Option<&str>;
 
+    /// The filter for people who read a plan, at any length.
+    fn told(&self) -> String {
+        self.key().unwrap_or("…").to_owned()
+    }
+
     /// Binds the filter to the schema of a dataset.
     ///
     /// # Errors

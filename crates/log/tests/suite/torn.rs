@@ -116,6 +116,17 @@ fn a_segment_torn_at_any_byte_of_its_header_is_begun_anew() {
 }
 
 #[test]
+fn a_file_that_is_no_log_is_not_cut_as_a_torn_one() {
+    let files = killed_log(40, 100);
+    let (second, _) = &files[1];
+    for other in [&b"a diary, not a log"[..], b"LBLOC\0\0\0", &[0, 0, 0, 7]] {
+        check_damaged(&vec![(files[0].0.clone(), other.to_vec())], 1);
+        let both = vec![files[0].clone(), (second.clone(), other.to_vec())];
+        check_damaged(&both, first_of(second));
+    }
+}
+
+#[test]
 fn a_folder_is_never_without_a_segment_while_a_torn_one_is_replaced() {
     let files = killed_log(1, 10);
     let torn = vec![(files[0].0.clone(), files[0].1[..BEGIN / 2].to_vec())];

@@ -129,10 +129,7 @@ pub(super) fn unknown_column<'a>(
     column: &str,
     have: impl Iterator<Item = &'a str> + Clone,
 ) -> Error {
-    let near = have
-        .clone()
-        .min_by_key(|name| crate::json::distance(column, name));
-    let near = near.filter(|name| crate::json::distance(column, name) <= 1 + column.len() / 3);
+    let near = longbow_types::nearest(column, have.clone());
     let nearest = near.map(|name| format!("; did you mean '{name}'?"));
     Error::UnknownColumn {
         dataset: dataset.to_owned(),

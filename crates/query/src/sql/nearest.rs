@@ -19,6 +19,7 @@ use datafusion::physical_plan::{
 use futures::stream;
 use longbow_engine::{Engine, Moment, SearchReply, SearchRequest};
 
+use super::pushdown::shown;
 use super::refuse::ours;
 use super::scan::leaf;
 use super::state::deadline;
@@ -136,7 +137,7 @@ pub(super) fn told(
     }
     write!(f, ", k={k}")?;
     if let Some(filter) = filter {
-        write!(f, ", filter={}", filter.key().unwrap_or("…"))?;
+        write!(f, ", filter={}", shown(filter.as_ref()))?;
     }
     if *exact {
         write!(f, ", exact")?;

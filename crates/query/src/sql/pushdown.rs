@@ -116,9 +116,25 @@ fn key(condition: &Expr) -> Option<String> {
         .then(|| format!("sql {condition:?}"))
 }
 
+/// Characters of a condition that a plan shows.
+const SHOWN: usize = 500;
+
+/// A filter, in a plan.
+pub(super) fn shown(filter: &dyn Filter) -> String {
+    let told = filter.told();
+    match told.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &told[..end]),
+        None => told,
+    }
+}
+
 impl Filter for Where {
     fn key(&self) -> Option<&str> {
         self.key.as_deref()
+    }
+
+    fn told(&self) -> String {
+        self.condition.to_string()
     }
 
     fn bind(

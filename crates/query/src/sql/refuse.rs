@@ -157,6 +157,9 @@ fn of_schema(error: &SchemaError, text: &str) -> Refusal {
             field,
             valid_fields,
         } => {
+            let names = valid_fields.iter().map(|column| column.name.as_str());
+            let near = longbow_types::nearest(&field.name, names);
+            let near = near.map(|name| format!("; did you mean '{name}'?"));
             let have: Vec<String> = valid_fields
                 .iter()
                 .map(|column| column.quoted_flat_name())
@@ -166,8 +169,9 @@ fn of_schema(error: &SchemaError, text: &str) -> Refusal {
                 false => format!("there are {}", have.join(", ")),
             };
             let text = format!(
-                "there is no column '{}'; {have} (names with capitals or signs need double quotes)",
-                field.flat_name()
+                "there is no column '{}'{}; {have} (names with capitals or signs need double quotes)",
+                field.flat_name(),
+                near.unwrap_or_default()
             );
             invalid("unknown_column", &text)
         }

@@ -20,6 +20,7 @@ use datafusion::physical_plan::{
 use futures::stream;
 use longbow_engine::{Batch, Deadline, Filter, Piece, Scan, ScanRequest};
 
+use super::pushdown::shown;
 use super::refuse::ours;
 use super::state::deadline;
 use super::table::DatasetTable;
@@ -106,7 +107,7 @@ impl DisplayAs for DatasetScan {
             columns.join(", ")
         )?;
         if let Some(filter) = &self.filter {
-            write!(f, ", filter={}", filter.key().unwrap_or("…"))?;
+            write!(f, ", filter={}", shown(filter.as_ref()))?;
         }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),

@@ -48,6 +48,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             ("exact", "NULL"),
             ("max_distance", "NULL"),
             ("filter", "NULL"),
+            ("nprobe", "NULL"),
         ],
         by_words: false,
     },
@@ -65,6 +66,7 @@ pub(super) static FUNCTIONS: [Function; 2] = [
             ("ef", "NULL"),
             ("exact", "NULL"),
             ("filter", "NULL"),
+            ("nprobe", "NULL"),
         ],
         by_words: true,
     },
@@ -224,10 +226,14 @@ impl Arguments {
         let fusion = fusion.as_deref().map(Fusion::parse).transpose();
         let filter = Conditions::shared(None, self.text("filter")?).map_err(ours)?;
         let k = self.integer("k")?.unwrap_or(DEFAULT_K);
-        let ef = self.integer("ef")?;
+        let effort = |name| {
+            let of = self.integer(name)?;
+            Ok::<_, DataFusionError>(of.map(|of| usize::try_from(of).unwrap_or(0)))
+        };
         Ok(SearchRequest {
             vectors: vector.into_iter().collect(),
-            ef: ef.map(|ef| usize::try_from(ef).unwrap_or(0)),
+            ef: effort("ef")?,
+            nprobe: effort("nprobe")?,
             recall_target: self.number("recall_target")?,
             exact: self.switch("exact")?.unwrap_or(false),
             max_distance: self.number("max_distance")?,

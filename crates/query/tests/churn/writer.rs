@@ -97,7 +97,7 @@ fn delete_where(engine: &Engine, to: &Dataset, random: &mut Random) {
     if random.once_in(2) {
         let body = json!({"dataset": to.name, "where": condition.to_sql()}).to_string();
         let told = longbow_query::run(engine, "delete", body.as_bytes());
-        assert_eq!(told, Ok(Answer::Deleted));
+        assert!(matches!(told, Ok(Answer::Deleted(_))), "{told:?}");
     } else {
         let filters = Conditions::read(Some(vec![condition.to_json()]), None);
         let filters = filters.expect("a good filter").expect("a filter");

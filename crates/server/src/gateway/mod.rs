@@ -5,6 +5,7 @@
 //! cannot use it: nothing is shared across origins, and a body must be declared as JSON or Arrow, which such a page may
 //! not do unasked.
 
+mod parts;
 mod reply;
 mod rows;
 mod sql;
@@ -14,16 +15,16 @@ mod tests;
 mod wanted;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
-use axum::http::{HeaderMap, Uri, header};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use longbow_engine::{Class, Engine};
-use longbow_query::{Answer, Refusal, SearchObject, Ticket};
+use longbow_query::{Answer, Refusal, SearchObject, Ticket, deleted};
 use serde_json::{Value, json};
 
 use crate::context::Shared;
+use crate::gateway::parts::{Body, Name};
 use crate::gateway::reply::{Refused, json_of};
 use crate::gateway::wanted::{Format, check_json};
 
@@ -48,6 +49,7 @@ pub(crate) fn router(context: &Shared) -> Router {
         .fallback(unknown)
         .with_state(context.engine.clone());
     own.merge(sql.with_state(Shared::clone(context)))
+        .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(MOST_BYTES))
 }
 
@@ -60,10 +62,18 @@ async fn document() -> Response {
 
 async fn unknown(uri: Uri) -> Refused {
     let text = format!(
-        "there is nothing at {}; see /v1/openapi.json for what there is",
+        "there is nothing at /v1{}; see /v1/openapi.json for what there is",
         uri.path()
     );
     Refused(Refusal::new(Class::NotFound, "unknown_path", &text))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Refused {
+    let text = format!(
+        "{method} is nothing that /v1{} answers to; see /v1/openapi.json for what does",
+        uri.path()
+    );
+    Refused(Refusal::new(Class::Unimplemented, "wrong_method", &text))
 }
 
 /// Runs what may take long where it holds up no other call.
@@ -107,19 +117,23 @@ async fn datasets(State(engine): State<Engine>) -> Result<Response> {
     Ok(json_of(&json!({"datasets": all.await?})))
 }
 
-async fn dataset(State(engine): State<Engine>, Path(name): Path<String>) -> Result<Response> {
+async fn dataset(State(engine): State<Engine>, Name(name): Name) -> Result<Response> {
     let told = blocking(move || describe(&engine, &name)).await?;
     Ok(json_of(&told))
 }
 
-async fn drop_dataset(State(engine): State<Engine>, Path(name): Path<String>) -> Result<Response> {
+async fn drop_dataset(State(engine): State<Engine>, Name(name): Name) -> Result<Response> {
     let dropped = blocking(move || Ok(engine.drop_dataset(&name)?)).await?;
     Ok(json_of(
         &json!({"status": "deleted", "offset": dropped.offset}),
     ))
 }
 
-async fn search(State(engine): State<Engine>, headers: HeaderMap, body: Bytes) -> Result<Response> {
+async fn search(
+    State(engine): State<Engine>,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Response> {
     check_json(&headers)?;
     let format = Format::of(&headers)?;
     let found = blocking(move || {
@@ -132,25 +146,25 @@ async fn search(State(engine): State<Engine>, headers: HeaderMap, body: Bytes) -
     reply::table(format, found.batch, &[("query", info)])
 }
 
-async fn delete(state: State<Engine>, headers: HeaderMap, body: Bytes) -> Result<Response> {
-    action(state, Path("delete".to_owned()), headers, body).await
+async fn delete(state: State<Engine>, headers: HeaderMap, Body(body): Body) -> Result<Response> {
+    action(state, Name("delete".to_owned()), headers, Body(body)).await
 }
 
 async fn action(
     State(engine): State<Engine>,
-    Path(name): Path<String>,
+    Name(name): Name,
     headers: HeaderMap,
-    body: Bytes,
+    Body(body): Body,
 ) -> Result<Response> {
     check_json(&headers)?;
     let answer = blocking(move || longbow_query::run(&engine, &name, &body)).await?;
     Ok(match answer {
-        Answer::Deleted => json_of(&json!({"status": "deleted"})),
+        Answer::Deleted(gone) => json_of(&deleted(gone)),
         Answer::Json(value) => json_of(&value),
     })
 }
 
 /// A ticket from what stands in a path and behind its question mark.
-fn ticket(name: &str, query: Query<wanted::RowsQuery>) -> longbow_query::Result<Ticket> {
-    Ticket::parse(query.0.ticket(name)?.to_string().as_bytes())
+fn ticket(name: &str, query: &wanted::RowsQuery) -> longbow_query::Result<Ticket> {
+    Ticket::parse(query.ticket(name)?.to_string().as_bytes())
 }

@@ -32,6 +32,8 @@ impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let Refused(refusal) = self;
         let status = match (refusal.code, refusal.class) {
+            ("message_too_large", _) => StatusCode::PAYLOAD_TOO_LARGE,
+            ("wrong_method", _) => StatusCode::METHOD_NOT_ALLOWED,
             ("content_type", _) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ("not_acceptable", _) => StatusCode::NOT_ACCEPTABLE,
             ("disk_space", _) => StatusCode::INSUFFICIENT_STORAGE,

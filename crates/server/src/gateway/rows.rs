@@ -7,14 +7,15 @@ use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use arrow_schema::ArrowError;
 use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use longbow_engine::{Engine, Pending};
+use longbow_engine::{Engine, Pending, PutOptions};
 use longbow_query::rows::{RowsAs, read};
 use longbow_query::{Refusal, Ticket, invalid};
 use serde_json::json;
 
+use super::parts::{Body, Name, Wishes};
 use super::reply::json_of;
 use super::stream::stream;
 use super::wanted::{Format, PutQuery, RowsQuery, body_format, check_json};
@@ -23,19 +24,19 @@ use super::{Result, blocking, ticket};
 /// Rows of a dataset.
 pub async fn get(
     State(engine): State<Engine>,
-    Path(name): Path<String>,
-    query: Query<RowsQuery>,
+    Name(name): Name,
+    Wishes(query): Wishes<RowsQuery>,
     headers: HeaderMap,
 ) -> Result<Response> {
     let format = Format::of(&headers)?;
-    scan(engine, format, ticket(&name, query)?).await
+    scan(engine, format, ticket(&name, &query)?).await
 }
 
 /// Rows of a dataset, by a ticket.
 pub async fn by_ticket(
     State(engine): State<Engine>,
     headers: HeaderMap,
-    body: Bytes,
+    Body(body): Body,
 ) -> Result<Response> {
     check_json(&headers)?;
     let format = Format::of(&headers)?;
@@ -56,10 +57,10 @@ async fn scan(engine: Engine, format: Format, ticket: Ticket) -> Result<Response
 /// Takes rows.
 pub async fn put(
     State(engine): State<Engine>,
-    Path(name): Path<String>,
-    Query(how): Query<PutQuery>,
+    Name(name): Name,
+    Wishes(how): Wishes<PutQuery>,
     headers: HeaderMap,
-    body: Bytes,
+    Body(body): Body,
 ) -> Result<Response> {
     let format = body_format(&headers)?;
     let taken = blocking(move || {
@@ -67,7 +68,7 @@ pub async fn put(
             Format::Json => vec![from_json(&engine, &name, &how, &body)?],
             Format::Arrow => from_arrow(body)?,
         };
-        write(&engine, &name, how.durable.unwrap_or(false), &batches)
+        write(&engine, &name, how.options(), &batches)
     });
     Ok(json_of(&taken.await?))
 }
@@ -103,16 +104,14 @@ fn from_arrow(body: Bytes) -> longbow_query::Result<Vec<RecordBatch>> {
 fn write(
     engine: &Engine,
     name: &str,
-    until_durable: bool,
+    options: PutOptions,
     batches: &[RecordBatch],
 ) -> longbow_query::Result<serde_json::Value> {
     let Some(first) = batches.first() else {
         return Err(invalid("bad_rows", "there are no rows; send at least one"));
     };
     engine.check_writable()?;
-    let mut session = engine
-        .put(name, &first.schema())?
-        .until_durable(until_durable);
+    let mut session = engine.put_with(name, &first.schema(), options)?;
     let taken = batches.iter().map(|batch| session.record_batch(batch));
     let taken: Vec<std::result::Result<Pending, longbow_engine::Error>> = taken.collect();
     // All that was taken is waited for before a refusal is told.

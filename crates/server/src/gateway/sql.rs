@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -10,6 +9,7 @@ use longbow_query::{json, rows};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::parts::Body;
 use super::stream::stream;
 use super::wanted::{Format, check_json};
 use super::{Result, blocking};
@@ -27,7 +27,7 @@ struct Statement {
 pub async fn run(
     State(context): State<Shared>,
     headers: HeaderMap,
-    body: Bytes,
+    Body(body): Body,
 ) -> Result<Response> {
     check_json(&headers)?;
     let format = Format::of(&headers)?;

@@ -1,11 +1,12 @@
 //! Bodies of requests with bytes changed: answered or refused, and what is refused is the client's fault.
 
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse;
 use proptest::prelude::*;
 
+use super::parts::{Body, Name};
 use super::{action, rows, search, sql};
 use crate::context::Shared;
 use crate::hostile::{NODE, changed, changes};
@@ -53,12 +54,12 @@ async fn post(context: &Shared, name: &str, body: Vec<u8>) -> StatusCode {
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/json"),
     );
-    let (engine, body) = (State(context.engine.clone()), Bytes::from(body));
+    let (engine, body) = (State(context.engine.clone()), Body(Bytes::from(body)));
     let answered = match name {
         "sql" => sql::run(State(Shared::clone(context)), headers, body).await,
         "search" => search(engine, headers, body).await,
         "rows" => rows::by_ticket(engine, headers, body).await,
-        name => action(engine, Path(name.to_owned()), headers, body).await,
+        name => action(engine, Name(name.to_owned()), headers, body).await,
     };
     answered.into_response().status()
 }

@@ -1,6 +1,7 @@
 //! What a request says of itself: headers, and what stands behind the question mark.
 
 use axum::http::{HeaderMap, header};
+use longbow_engine::PutOptions;
 use longbow_query::{Refusal, invalid};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -120,4 +121,17 @@ pub struct PutQuery {
     pub metric: Option<String>,
     /// Whether to be told of the write only when it survives power loss.
     pub durable: Option<bool>,
+    /// Whether columns that the dataset does not have are added to it.
+    pub add_columns: Option<bool>,
+}
+
+impl PutQuery {
+    /// What is asked of the put as a whole.
+    pub fn options(&self) -> PutOptions {
+        let usual = PutOptions::default();
+        PutOptions {
+            until_durable: self.durable.unwrap_or(usual.until_durable),
+            add_columns: self.add_columns.unwrap_or(usual.add_columns),
+        }
+    }
 }

@@ -127,10 +127,10 @@ async fn do_get(service: Service, body: Body) -> Result<Response<Body>, Status> 
 
 fn do_put(service: Service, request: Request<Body>) -> Result<Response<Body>, Status> {
     service.only(Role::Data, "DoPut")?;
-    let until_durable = put::until_durable(request.headers())?;
+    let options = put::options(request.headers())?;
     let body = request.into_body();
     let reader = MessageReader::new(body, service.context.config.grpc_max_recv_msg_size);
-    let answers = UnboundedReceiverStream::new(put::start(service.context, reader, until_durable));
+    let answers = UnboundedReceiverStream::new(put::start(service.context, reader, options));
     Ok(answer(write::body(
         answers.map(|result| Ok(write::put_result(&result?))),
     )))
