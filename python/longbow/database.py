@@ -59,7 +59,7 @@ def open(path: str | os.PathLike[str] | None = None, **settings: Any) -> Databas
             like ``memory_limit="4GiB"`` or ``hnsw_ef_search=100``.
 
     Raises:
-        FailedPrecondition: ``data_folder_locked``: another process, or a database of this one, has it.
+        FailedPrecondition: ``data_folder_locked``: another process has it, or a database of this one.
         InvalidArgument: an unknown setting, or a wrong value.
 
     Example:

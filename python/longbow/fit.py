@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Callable
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .errors import InvalidArgument, LongbowError
 from .results import DatasetInfo
@@ -88,9 +89,13 @@ def _is_kin(have: pa.DataType, want: pa.DataType) -> bool:
     if pa.types.is_timestamp(have) and pa.types.is_timestamp(want):
         # A time without a zone is not one of some zone.
         return bool((have.tz is None) == (want.tz is None))
-    kinds = (_is_number, _is_text, _is_binary)
+    kinds = (_is_number, _is_text, _is_binary, *_TYPES_ALIKE)
     whole_days = pa.types.is_date(have) and (pa.types.is_date(want) or _is_naive(want))
     return bool(whole_days or any(is_kind(have) and is_kind(want) for is_kind in kinds))
+
+
+# Types that differ in precision or unit alone.
+_TYPES_ALIKE = (pa.types.is_decimal, pa.types.is_duration, pa.types.is_time)
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -110,15 +115,32 @@ def _is_naive(kind: pa.DataType) -> bool:
 
 
 def _cast(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
+    differs = f"column {field.name!r} is {field.type} in the dataset and {column.type} here, and"
     try:
-        return column.cast(field.type)
+        return _without_loss(column, field.type)
     except pa.ArrowInvalid as error:
         row = first + _first_wrong(column, field.type)
-        text = (
-            f"column {field.name!r} is {field.type} in the dataset and {column.type} here, and the "
-            f"value of row {row} has no equal there: {error}; correct it, or leave the row out"
-        )
-        raise InvalidArgument("value_does_not_fit", text) from error
+        text = f"the value of row {row} has no equal there: {error}; correct it, or leave it out"
+        raise InvalidArgument("value_does_not_fit", f"{differs} {text}") from error
+    except pa.ArrowNotImplementedError as error:
+        text = f"this version of pyarrow can't cast that: {error}; cast it before"
+        raise InvalidArgument("schema_changed", f"{differs} {text}") from error
+
+
+def _without_loss(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    out = column.cast(kind)
+    # What is too large for a float becomes an infinity there, which Arrow does not mind.
+    if _infinities(out) > _infinities(column):
+        raise pa.ArrowInvalid(f"a number is beyond the range of {kind}")
+    return out
+
+
+def _infinities(column: pa.Array) -> int:
+    while isinstance(column, (pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)):
+        column = column.flatten()
+    if not pa.types.is_floating(column.type):
+        return 0
+    return pc.sum(pc.is_inf(column)).as_py() or 0
 
 
 def _first_wrong(column: pa.Array, kind: pa.DataType) -> int:
@@ -127,7 +149,7 @@ def _first_wrong(column: pa.Array, kind: pa.DataType) -> int:
     while end - start > 1:
         middle = (start + end) // 2
         try:
-            column.slice(start, middle - start).cast(kind)
+            _without_loss(column.slice(start, middle - start), kind)
             start = middle
         except pa.ArrowInvalid:
             end = middle

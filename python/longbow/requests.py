@@ -104,7 +104,10 @@ def plain(value: Any) -> Any:
         return plain(value.as_py())
     if isinstance(value, (pa.Array, pa.ChunkedArray)):
         return plain(value.to_pylist())
-    if getattr(getattr(value, "dtype", None), "kind", "") == "M":
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind and kind in "biuf":
+        return value.tolist()  # Numbers, perhaps many.
+    if kind == "M":
         return plain(pa.array(value.reshape(-1)).to_pylist() if value.ndim else str(value))
     if is_numpy(value) or hasattr(value, "tolist"):
         return plain(value.tolist())

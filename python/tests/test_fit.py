@@ -1,6 +1,7 @@
 """Columns of other types than the dataset's: cast where nothing is lost, else refused."""
 
 import datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ FIRST = pa.table(
         "title": pa.array(["a", "b", "c"]),
         "at": pa.array([DAY] * 3, pa.timestamp("us")),
         "tags": pa.array([["x"], [], None], pa.list_(pa.string())),
+        "fee": pa.array([Decimal("1.25")] * 3),
     }
 )
 
@@ -44,6 +46,7 @@ def test_types_of_the_same_kind_become_those_of_the_dataset(client, shelf) -> No
             "title": pa.array(["d"], pa.large_string()),
             "at": pa.array([DAY.date()], pa.date32()),
             "tags": pa.array([["y"]], pa.large_list(pa.large_string())),
+            "fee": pa.array([Decimal("0.5")]),
         }
     )
     assert client.insert(shelf, given).rows == 1
@@ -57,6 +60,7 @@ def test_types_of_the_same_kind_become_those_of_the_dataset(client, shelf) -> No
         "d",
         DAY,
         ["y"],
+        Decimal("0.50"),
     ]
 
 
@@ -77,6 +81,11 @@ WRONG = {
     "a half as a whole number": ("year", pa.array([1, 2, 2.5, 4])),
     "a number beyond the type": ("year", pa.array([1, 2, 2**63, 4], pa.uint64())),
     "a fraction of a float's last digit": ("price", pa.array([1, 2, 2**24 + 1, 4])),
+    "a float beyond the type": ("price", pa.array([1.0, float("inf"), 1e300, 4.0])),
+    "a decimal with more digits": (
+        "fee",
+        pa.array([Decimal("1.0"), Decimal("2.0"), Decimal("2.125"), None]),
+    ),
 }
 
 

@@ -58,6 +58,7 @@ BAD_IDS = [
     ({"id": [1, 2, 3], "vector": MATRIX}, {"ids": [1, 2, 3]}, "invalid_ids", "ids= was given"),
     ({"id": [1, 2, 3], "key": [1, 2, 3], "vector": MATRIX}, {"id": "key"}, "invalid_ids", "exists"),
     (MATRIX, {"ids": [1]}, "invalid_ids", "1 ids for 3 rows"),
+    (MATRIX, {"ids": [1, 2, 2**70]}, "invalid_ids", "too large"),
     (iter([MATRIX]), {"ids": range(4)}, "invalid_ids", "4 ids for 3 rows"),
     (iter([MATRIX]), {"ids": range(2)}, "invalid_ids", "2 ids for"),
     (MATRIX, {"ids": [object()]}, "invalid_ids", "ids:"),

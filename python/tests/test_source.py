@@ -140,6 +140,7 @@ BAD = [
     (iter([1, 2]), "not int"),
     ({"id": [1, 2], "vector": [[1.0]]}, "differ in length"),
     ([{"id": object(), "vector": [1.0]}], "column 'id'"),
+    ([{"id": 1, "vector": [1.0], "size": 2**70}], "column 'size'"),
 ]
 
 
