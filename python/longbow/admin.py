@@ -7,7 +7,6 @@ from typing import Callable
 
 from .backend import Backend
 from .errors import DeadlineExceeded, NotFound
-from .fit import Known
 from .results import DatasetInfo, Readiness
 
 # A small index is ready in milliseconds, a large one in minutes: the pauses
@@ -20,7 +19,6 @@ class Admin:
     """Looking after datasets."""
 
     _backend: Backend
-    _known: Known
 
     def list_datasets(self) -> list[DatasetInfo]:
         """Every dataset, with schema, rows and bytes.
@@ -51,7 +49,6 @@ class Admin:
             >>> [d.name for d in client.list_datasets() if d.name == "books"]
             []
         """
-        self._known.forget(dataset)
         self._backend.call("delete-dataset", {"dataset": dataset})
 
     def create_namespace(self, name: str) -> None:
@@ -67,7 +64,6 @@ class Admin:
 
     def delete_namespace(self, name: str) -> None:
         """Deletes a namespace; see :meth:`create_namespace`."""
-        self._known.forget(name)  # For clients that call a dataset so.
         self._backend.call("DeleteNamespace", {"name": name})
 
     def list_namespaces(self) -> list[str]:

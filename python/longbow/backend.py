@@ -71,3 +71,6 @@ class Backend(Protocol):
 
     def dataset(self, name: str) -> DatasetInfo:
         """One of them."""
+
+    def schema(self, name: str) -> pa.Schema:
+        """The schema of one of them."""

@@ -49,7 +49,7 @@ class LongbowClient(Writes, Reads, Admin, Closing):
     ) -> None:
         self._session = Session(uri, meta_uri, api_key, headers, timeout, tls_root_certs)
         self._backend = Remote(self._session)
-        self._known = Known()
+        self._known = Known(self._backend.schema)
 
     @property
     def uri(self) -> str:

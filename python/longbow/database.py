@@ -34,7 +34,7 @@ class Database(Writes, Reads, Admin, Closing):
         self._path = path
         self._engine = Engine(path, settings)
         self._backend = Local(self._engine)
-        self._known = Known()
+        self._known = Known(self._backend.schema)
         close_at_exit(self)
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ def open(path: str | os.PathLike[str] | None = None, **settings: Any) -> Databas
             like ``memory_limit="4GiB"`` or ``hnsw_ef_search=100``.
 
     Raises:
-        FailedPrecondition: ``data_folder_locked``: another process has it, or a database of this one.
+        FailedPrecondition: ``data_folder_locked``: another process has it, or another database.
         InvalidArgument: an unknown setting, or a wrong value.
 
     Example:

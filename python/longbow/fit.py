@@ -11,74 +11,98 @@ with its row.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .errors import InvalidArgument, LongbowError
-from .results import DatasetInfo
+from .errors import InvalidArgument, NotFound
 
 
 class Known:
-    """The schemas of datasets, as this client last saw them: asking costs a call."""
+    """The schemas of datasets, as this client last saw them: to ask each time would cost a call."""
 
-    def __init__(self) -> None:
-        self._schemas: dict[str, pa.Schema] = {}
+    def __init__(self, ask: Callable[[str], pa.Schema]) -> None:
+        self._ask = ask
+        self._seen: dict[str, pa.Schema] = {}
 
-    def schema(self, ask: Callable[[str], DatasetInfo], dataset: str) -> pa.Schema | None:
-        """That of a dataset; None if there is no such, or nobody can say."""
-        schema = self._schemas.get(dataset)
-        if schema is None:
-            try:
-                schema = self._schemas[dataset] = ask(dataset).schema
-            except LongbowError:
-                return None  # If it is more than not there, the insert says so.
+    def seen(self, dataset: str) -> pa.Schema | None:
+        """That of a dataset, perhaps as it was; None if there is no such."""
+        return self._seen.get(dataset) or self.now(dataset)
+
+    def now(self, dataset: str) -> pa.Schema | None:
+        """That of a dataset, asked for now."""
+        self._seen.pop(dataset, None)
+        try:
+            schema = self._seen[dataset] = self._ask(dataset)
+        except NotFound:
+            return None
         return schema
 
-    def forget(self, dataset: str) -> None:
-        """What was seen of a dataset is no longer to be relied on."""
-        self._schemas.pop(dataset, None)
+    def has(self, dataset: str, schema: pa.Schema) -> bool:
+        """Whether a dataset had all these columns when it was last seen, of these types."""
+        seen = self._seen.get(dataset)
+        return seen is not None and all(
+            (at := seen.get_field_index(field.name)) >= 0 and seen.field(at).type.equals(field.type)
+            for field in schema
+        )
 
 
 def fitted(
-    batches: Iterator[pa.RecordBatch], known: pa.Schema, *, vectors: bool
+    batches: Iterator[pa.RecordBatch], dataset: str, known: Known, *, vectors: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The batches with the types of ``known``, where these are of the same kind.
+    """The batches with the types of the dataset, where these are of the same kind.
 
-    ``vectors`` says whether those may be cast, too. All batches have one schema.
+    ``vectors`` says whether those may be cast, too. All batches have one schema. What was seen of
+    the dataset may be of the past, so nothing is cast by that.
 
     >>> narrow = pa.record_batch({"id": pa.array([1, 2], pa.int8())})
-    >>> known = pa.schema([("id", pa.int64())])
-    >>> [batch.schema.field("id").type for batch in fitted(iter([narrow]), known, vectors=True)]
-    [DataType(int64)]
+    >>> known = Known(lambda dataset: pa.schema([("id", pa.int64())]))
+    >>> wide = next(fitted(iter([narrow]), "books", known, vectors=True))
+    >>> wide.schema.field("id").type
+    DataType(int64)
     """
+    first = next(batches, None)
+    if first is None:
+        return
+    batches = itertools.chain([first], batches)
+    schema = None if known.has(dataset, first.schema) else known.now(dataset)
+    fields = list(first.schema)
+    if schema is not None:
+        fields = [_fit(field, schema, vectors) for field in fields]
+    if fields == list(first.schema):
+        yield from batches
+        return
     row = 0
     for batch in batches:
-        fields = [_fit(field, known, vectors) for field in batch.schema]
-        if fields == list(batch.schema):
-            yield batch
-        else:
-            columns = zip(batch.columns, fields)
-            arrays = [_cast(column, field, row) for column, field in columns]
-            schema = pa.schema(fields, batch.schema.metadata)
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        columns = zip(batch.columns, fields)
+        arrays = [_cast(column, field, row) for column, field in columns]
+        as_fitted = pa.schema(fields, batch.schema.metadata)
+        yield pa.RecordBatch.from_arrays(arrays, schema=as_fitted)
         row += batch.num_rows
 
 
 def _fit(field: pa.Field, known: pa.Schema, vectors: bool) -> pa.Field:
     at = known.get_field_index(field.name)
-    if at < 0 or field.type.equals(known.field(at).type):
+    have, want = _plain(field.type), known.field(at).type if at >= 0 else None
+    if want is None or have.equals(want):
         return field
-    want = known.field(at).type
     if pa.types.is_fixed_size_list(want) and not vectors:
         return field
-    return field.with_type(want) if _is_kin(field.type, want) else field
+    return field.with_type(want) if _is_kin(have, want) else field
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """The type of a column's values: a dataset keeps no dictionaries."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _is_kin(have: pa.DataType, want: pa.DataType) -> bool:
     """Whether values of one type may be meant as those of another."""
+    if pa.types.is_null(have):
+        return True  # Of rows without a value, which is one of any type.
     lists = pa.types.is_list, pa.types.is_large_list
     if pa.types.is_fixed_size_list(want):
         same = pa.types.is_fixed_size_list(have) and have.list_size == want.list_size
@@ -115,6 +139,10 @@ def _is_naive(kind: pa.DataType) -> bool:
 
 
 def _cast(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
+    if column.type.equals(field.type):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     differs = f"column {field.name!r} is {field.type} in the dataset and {column.type} here, and"
     try:
         return _without_loss(column, field.type)
@@ -129,15 +157,24 @@ def _cast(column: pa.Array, field: pa.Field, first: int) -> pa.Array:
 
 def _without_loss(column: pa.Array, kind: pa.DataType) -> pa.Array:
     out = column.cast(kind)
-    # What is too large for a float becomes an infinity there, which Arrow does not mind.
-    if _infinities(out) > _infinities(column):
-        raise pa.ArrowInvalid(f"a number is beyond the range of {kind}")
+    was, now = _numbers(column), _numbers(out)
+    # Arrow does not mind that floats have no room for a number.
+    if pa.types.is_float16(now.type) and pa.types.is_integer(was.type):
+        is_lost = not now.cast(pa.float32()).equals(was.cast(pa.float32()))
+    else:
+        is_lost = _infinities(now) > _infinities(was)
+    if is_lost:
+        raise pa.ArrowInvalid(f"{kind} has no room for a number")
     return out
 
 
-def _infinities(column: pa.Array) -> int:
+def _numbers(column: pa.Array) -> pa.Array:
     while isinstance(column, (pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)):
         column = column.flatten()
+    return column
+
+
+def _infinities(column: pa.Array) -> int:
     if not pa.types.is_floating(column.type):
         return 0
     return pc.sum(pc.is_inf(column)).as_py() or 0

@@ -136,6 +136,9 @@ class Local:
     def dataset(self, name: str) -> DatasetInfo:
         return DatasetInfo(*self.engine.dataset(name))
 
+    def schema(self, name: str) -> pa.Schema:
+        return self.dataset(name).schema
+
 
 _INT, _BOOL, _STR = ({kind, type(None)} for kind in (int, bool, str))
 

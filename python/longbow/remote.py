@@ -87,6 +87,12 @@ class Remote:
         with translated():
             return _info(self._session.meta.get_flight_info(descriptor, self._session.options()))
 
+    def schema(self, name: str) -> pa.Schema:
+        descriptor = flight.FlightDescriptor.for_path(name)
+        with translated():
+            told = self._session.data.get_schema(descriptor, self._session.options())
+        return told.schema
+
 
 def _info(told: flight.FlightInfo) -> DatasetInfo:
     path = told.descriptor.path or [b""]

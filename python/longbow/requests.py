@@ -104,11 +104,14 @@ def plain(value: Any) -> Any:
         return plain(value.as_py())
     if isinstance(value, (pa.Array, pa.ChunkedArray)):
         return plain(value.to_pylist())
-    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    kind = value.dtype.kind if is_numpy(value) else ""
     if kind and kind in "biuf":
         return value.tolist()  # Numbers, perhaps many.
     if kind == "M":
-        return plain(pa.array(value.reshape(-1)).to_pylist() if value.ndim else str(value))
+        # Python's times have no nanoseconds, so numpy says them: whole days, or at least seconds.
+        unit = value.dtype.str[4:-1].lstrip("0123456789")
+        whole = {"Y": "M8[D]", "M": "M8[D]", "W": "M8[D]", "h": "M8[s]", "m": "M8[s]"}.get(unit)
+        return value.astype(whole or value.dtype).astype(str).tolist()
     if is_numpy(value) or hasattr(value, "tolist"):
         return plain(value.tolist())
     if isinstance(value, (datetime.date, datetime.time)):

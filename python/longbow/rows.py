@@ -6,7 +6,7 @@ adds the schema metadata, and cuts batches to a size in bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,9 +49,18 @@ class Columns:
 class Shaper:
     """Shapes the frames of one insert; counts rows, so that errors name them."""
 
-    def __init__(self, columns: Columns, total: int | None, chunk: int = CHUNK_ROWS) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        total: int | None,
+        chunk: int = CHUNK_ROWS,
+        known: Callable[[], pa.Schema | None] = lambda: None,
+    ) -> None:
+        """``known`` tells the schema of the dataset, whose types Python's lists of numbers get."""
         self._columns = columns
         self._chunk = chunk
+        self._known = known
+        self._usual: dict[str, pa.DataType | None] = {}
         self._ids = None if columns.ids is None else _id_array(columns.ids)
         self._row = 0
         self._schema: pa.Schema | None = None
@@ -118,8 +127,9 @@ class Shaper:
         for name, column in columns.items():
             part = column[start:end]
             if name in (self._vectors or ()):
+                usual = self._element(name) if _is_object(column) else None
                 arrays[name], extra = vectors.fixed(
-                    part, name, self._row, dtype=self._columns.dtype
+                    part, name, self._row, dtype=self._columns.dtype, usual=usual
                 )
                 metadata.update(extra)
             elif name == "id":
@@ -135,6 +145,17 @@ class Shaper:
         schema = pa.schema(fields, metadata)
         batch = pa.RecordBatch.from_arrays(list(arrays.values()), schema=schema)
         return self._conform(batch)
+
+    def _element(self, name: str) -> pa.DataType | None:
+        """What vectors of the dataset's column are made of."""
+        if name not in self._usual:
+            schema = self._known() if self._columns.dtype is None else None
+            kind = (
+                pa.null() if schema is None or name not in schema.names else schema.field(name).type
+            )
+            is_vectors = pa.types.is_fixed_size_list(kind)
+            self._usual[name] = kind.value_type if is_vectors else None
+        return self._usual[name]
 
     def _is_told(self, name: str, array: pa.Array) -> bool:
         """Whether a column has a type. One of nulls alone has none, and is left out: it gets its

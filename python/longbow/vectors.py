@@ -57,13 +57,17 @@ def is_vector(value: Any) -> bool:
 
 
 def fixed(
-    column: Any, name: str, first_row: int = 0, dtype: str | None = None
+    column: Any,
+    name: str,
+    first_row: int = 0,
+    dtype: str | None = None,
+    usual: pa.DataType | None = None,
 ) -> tuple[pa.Array, dict[str, str]]:
     """A column of vectors as a FixedSizeList array, and schema metadata for it.
 
     ``column`` is a 2-D numpy array, an Arrow list array, or a sequence of
-    lists or 1-D arrays. Typed data keeps its element type; Python lists become
-    float32; ``dtype`` (a key of :data:`ELEMENTS`) overrides both. Complex
+    lists or 1-D arrays. Typed data keeps its element type; Python lists get the
+    ``usual`` one, or else float32; ``dtype`` (a key of :data:`ELEMENTS`) overrides both. Complex
     numbers are laid out as real and imaginary parts side by side, twice the
     dimension. ``first_row`` is added to the row numbers that errors name.
 
@@ -79,7 +83,8 @@ def fixed(
     elif is_numpy(column) and column.ndim == 2:
         array, metadata = _from_matrix(column, name)
     else:
-        array, metadata = _from_cells(list(column), name, first_row)
+        element = (usual or pa.float32()) if dtype is None else ELEMENTS[dtype]
+        array, metadata = _from_cells(list(column), name, first_row, element)
     if dtype is not None and array.type.value_type != ELEMENTS[dtype]:
         array = _cast(array, ELEMENTS[dtype], name)
     return array, metadata
@@ -147,7 +152,9 @@ def _from_arrow(column: Any, name: str, first_row: int) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(column.flatten(), dim)
 
 
-def _from_cells(cells: list[Any], name: str, first_row: int) -> tuple[pa.Array, dict[str, str]]:
+def _from_cells(
+    cells: list[Any], name: str, first_row: int, element: pa.DataType
+) -> tuple[pa.Array, dict[str, str]]:
     for row, cell in enumerate(cells):
         if cell is None:
             raise InvalidArgument("missing_vector", f"row {first_row + row} has no {name!r}")
@@ -164,8 +171,11 @@ def _from_cells(cells: list[Any], name: str, first_row: int) -> tuple[pa.Array, 
 
         return _from_matrix(numpy.stack([numpy.asarray(cell) for cell in cells]), name)
     try:
-        array = pa.array(cells, type=pa.list_(pa.float32(), lengths[0]))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
+        # Given an integer type, Arrow cuts fractions off; and not every version makes halves.
+        wide = pa.types.is_float32(element) or pa.types.is_float64(element)
+        made = pa.array(cells, type=pa.list_(element, lengths[0]) if wide else None)
+        array = made.cast(pa.list_(element, lengths[0]))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
         raise InvalidArgument("invalid_vector", f"column {name!r}: {error}") from error
     if array.flatten().null_count:
         raise InvalidArgument("invalid_vector", f"a vector of column {name!r} holds None")

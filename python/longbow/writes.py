@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .backend import Backend
-from .errors import InvalidArgument, LongbowError
+from .errors import InvalidArgument
 from .fit import Known, fitted
 from .progress import Progress, reporter
 from .requests import Filters, delete_body
@@ -111,23 +111,19 @@ class Writes:
         total = total_rows(data)
         if batch_size is not None and batch_size < 1:
             raise InvalidArgument("invalid_batch_size", f"{batch_size} rows a batch: at least 1")
-        shaper = Shaper(columns, total, max(batch_size or 0, CHUNK_ROWS))
+        known = self._known
+        shaper = Shaper(
+            columns, total, max(batch_size or 0, CHUNK_ROWS), lambda: known.seen(dataset)
+        )
         batches = cut(shaper.batches(frames(data, columns.vector_name())), batch_size)
-        known = self._known.schema(self._backend.dataset, dataset)
-        if known is not None:
-            batches = fitted(batches, known, vectors=dtype is None)
-        try:
-            return self._backend.put(
-                dataset,
-                batches,
-                durable=durable,
-                add_columns=add_columns,
-                routing_key=routing_key,
-                report=reporter(progress, total),
-            )
-        except LongbowError:
-            self._known.forget(dataset)  # Which may have been dropped and made anew.
-            raise
+        return self._backend.put(
+            dataset,
+            fitted(batches, dataset, known, vectors=dtype is None),
+            durable=durable,
+            add_columns=add_columns,
+            routing_key=routing_key,
+            report=reporter(progress, total),
+        )
 
     def delete(
         self,

@@ -123,6 +123,42 @@ def test_a_type_that_was_asked_for_is_not_changed(client, shelf) -> None:
     assert refused.value.code == "schema_changed"
 
 
+def test_lists_of_numbers_are_read_as_the_dataset_has_them(client, dataset) -> None:
+    client.insert(dataset, np.ones((1, 2)), ids=[1])
+    client.insert(dataset, [{"id": 2, "vector": [0.1, 2**24 + 1]}])
+    assert client.get(dataset, 2)["vector"] == [0.1, 2**24 + 1]
+
+
+def test_numbers_that_a_half_has_no_room_for_are_refused(client, dataset) -> None:
+    client.insert(dataset, np.ones((1, 2), "f2"), ids=[1])
+    with pytest.raises(longbow.InvalidArgument, match="row 1") as refused:
+        client.insert(dataset, np.array([[1, 2], [2049, 4]]), ids=[2, 3])
+    assert refused.value.code == "value_does_not_fit"
+    client.insert(dataset, np.array([[1, 2], [2048, 4]]), ids=[2, 3])
+
+
+def test_categories_and_columns_without_values_fit(client, shelf) -> None:
+    vectors = {"vector": list(VECTORS[:1])}
+    client.insert(shelf, pd.DataFrame({"id": [7], "title": pd.Categorical(["a"]), **vectors}))
+    client.insert(shelf, {"id": [8], "vector": VECTORS[:1], "tags": [[]], "title": [None]})
+    assert [client.get(shelf, id)["title"] for id in (7, 8)] == ["a", None]
+    assert client.get(shelf, 8)["tags"] == []
+
+
+def test_what_was_seen_of_a_dataset_that_is_gone_changes_nothing(client, shelf) -> None:
+    client.insert(shelf, VECTORS.astype("f8"), ids=[7, 8, 9])
+    client._backend.call("delete-dataset", {"dataset": shelf})
+    client.insert(shelf, VECTORS.astype("f8"))
+    assert client.get_info(shelf).schema.field("vector").type.value_type == pa.float64()
+
+
+def test_columns_that_came_since_are_known(client, shelf) -> None:
+    rows = {"id": [7], "vector": VECTORS[:1], "pages": [3]}
+    client.insert(shelf, rows)
+    client.insert(shelf, {**rows, "pages": pa.array([4.0])})
+    assert client.get(shelf, 7)["pages"] == 4
+
+
 def test_a_dataset_that_was_made_anew_is_asked_for_anew(client, shelf) -> None:
     client.insert(shelf, VECTORS, ids=[7, 8, 9])
     client.delete_dataset(shelf)

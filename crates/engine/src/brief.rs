@@ -23,7 +23,7 @@ impl Engine {
         {
             return false;
         }
-        let Ok(dataset) = self.dataset(dataset) else {
+        let Some(dataset) = self.catalog().find(dataset) else {
             return false;
         };
         let view = dataset.view();

@@ -31,6 +31,9 @@ struct Inner {
     namespaces: BTreeSet<String>,
 }
 
+/// Datasets among which the nearest to a mistyped name is looked for.
+const COMPARED: usize = 1000;
+
 impl Catalog {
     /// A catalog as a checkpoint left it.
     pub fn restored(
@@ -77,9 +80,12 @@ impl Catalog {
     }
 
     fn unknown(&self, name: &str) -> Error {
-        let inner = self.inner.read();
-        let known = inner.by_name.keys().map(String::as_str);
-        match longbow_types::nearest(name, known) {
+        // With more than that, looking for the nearest would take longer than most calls do.
+        let known: Vec<String> = match self.inner.read().by_name.keys() {
+            names if names.len() <= COMPARED => names.cloned().collect(),
+            _ => Vec::new(),
+        };
+        match longbow_types::nearest(name, known.iter().map(String::as_str)) {
             Some(near) => Error::DatasetMistyped {
                 name: name.to_owned(),
                 near: near.to_owned(),

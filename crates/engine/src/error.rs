@@ -49,9 +49,9 @@ pub enum Error {
     )]
     BadName { name: String, why: &'static str },
     #[error(
-        "column '{column}' has the type null, which it would keep for ever; leave it out until it has a value, or give it a type"
+        "column '{column}' has the type {got}, which it would keep for ever; leave it out until it has a value, or give it a type"
     )]
-    NullColumn { column: String },
+    NullColumn { column: String, got: String },
     #[error("the schema has no column 'id'; add one of an integer or string type")]
     NoIdColumn,
     #[error("column 'id' has type {got}; expected an integer or a string type")]

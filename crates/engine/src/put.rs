@@ -279,13 +279,27 @@ fn has_dictionaries(schema: &SchemaRef) -> bool {
     types.any(|data_type| matches!(data_type, DataType::Dictionary(..)))
 }
 
+/// Whether a type is null, or of lists or structs of it.
+fn has_null(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Null => true,
+        DataType::List(of) | DataType::LargeList(of) | DataType::FixedSizeList(of, _) => {
+            has_null(of.data_type())
+        }
+        DataType::Map(of, _) => has_null(of.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_null(field.data_type())),
+        _ => false,
+    }
+}
+
 /// A column that is new must have a type: it keeps that of its first batch.
 fn check_types(known: Option<&DatasetSchema>, stored: &SchemaRef) -> Result<()> {
     let is_new = |name: &str| known.is_none_or(|known| known.arrow.index_of(name).is_err());
     let mut fields = stored.fields().iter();
-    match fields.find(|field| field.data_type().is_null() && is_new(field.name())) {
+    match fields.find(|field| has_null(field.data_type()) && is_new(field.name())) {
         Some(field) => Err(Error::NullColumn {
             column: field.name().clone(),
+            got: field.data_type().to_string(),
         }),
         None => Ok(()),
     }

@@ -265,7 +265,7 @@ impl Engine {
         let (matching, filter_work) = at.matching(request)?;
         let rows = Rows { matching, without };
         let searcher = |column: &'a VectorColumn| {
-            let plan = self.plan(dataset, request, column, at.reached)?;
+            let plan = self.plan(dataset, request, column, at.reached);
             let searcher = Searcher {
                 view,
                 column,
@@ -278,15 +278,17 @@ impl Engine {
                 limits: at.limits,
                 reply: at.reply,
             };
-            Ok::<_, Error>((plan, searcher))
+            (plan, searcher)
         };
         let mut beside = Vec::with_capacity(request.beside.len());
         for one in &request.beside {
-            let (_, other) = searcher(view.schema.vector(&dataset.name, Some(&one.column))?)?;
+            let (_, other) = searcher(view.schema.vector(&dataset.name, Some(&one.column))?);
             other.check_vectors(std::slice::from_ref(&one.vector))?;
             beside.push((other, one));
         }
-        let (plan, main) = searcher(column)?;
+        let reached = at.reached.get(&column.name);
+        reached.map_or(Ok(()), |reached| request.check_kind(reached.graph.kind()))?;
+        let (plan, main) = searcher(column);
         let has_vector = !request.vectors.is_empty() || request.examples.is_some();
         let alpha = request.alpha.unwrap_or(self.options().hybrid_alpha);
         let by_length = alpha < 0.0;
@@ -326,11 +328,9 @@ impl Engine {
         request: &SearchRequest,
         column: &VectorColumn,
         reached: &HashMap<String, Reached>,
-    ) -> Result<Plan> {
-        let reached = reached.get(&column.name);
-        reached.map_or(Ok(()), |reached| request.check_kind(reached.graph.kind()))?;
-        Ok(Plan::of(request, column, self.options().ef_search, || {
-            let Some(reached) = reached else {
+    ) -> Plan {
+        Plan::of(request, column, self.options().ef_search, || {
+            let Some(reached) = reached.get(&column.name) else {
                 return (0, None);
             };
             // One of another kind may be in its place by now.
@@ -338,7 +338,7 @@ impl Engine {
             let index = index.filter(|index| index.kind() == reached.graph.kind());
             let curve = index.and_then(|index| index.recall.curve());
             (reached.graph.len() as u64, curve)
-        }))
+        })
     }
 
     /// The vector of the row with an id, as float32.

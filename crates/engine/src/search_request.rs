@@ -27,7 +27,7 @@ pub struct SearchRequest {
     pub k: usize,
     /// Effort of the graph search; if none, what the recall target needs.
     pub ef: Option<usize>,
-    /// The effort of a search of postings: how many of them are read. In place of `ef`.
+    /// The effort of a search of postings: how many of them are read, or a quarter of `k` if that is more. In place of `ef`.
     pub nprobe: Option<usize>,
     /// The share of the true neighbours that is to be found on average, above 0 and up to 1; if none, what the column's
     /// field says, else the configured effort is made. `ef`, `nprobe` and `exact` go before it.
@@ -110,8 +110,9 @@ impl SearchRequest {
 
     /// The effort that is asked for, in candidates of a walk.
     pub(crate) fn effort(&self) -> Option<usize> {
-        self.ef
-            .or(self.nprobe.map(|nprobe| nprobe * EFFORT_A_POSTING))
+        self.ef.or(self
+            .nprobe
+            .map(|nprobe| nprobe.saturating_mul(EFFORT_A_POSTING)))
     }
 
     /// Checks that the effort that is asked for is one of this kind of index.

@@ -4,7 +4,7 @@ use crate::reader::{Reader, highest_claim_despite};
 use crate::segment::{Segment, path_of};
 use crate::{Error, Flaw, Options, Result};
 use longbow_disk::{Disk, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The first place where the log does not go on as it should.
 #[derive(Debug, Clone)]
@@ -30,19 +30,23 @@ impl Break {
         options: &Options,
         firsts: &[u64],
     ) -> Result<()> {
-        let damaged = || Error::Damaged {
-            file: self.file.clone(),
-            offset: self.offset,
+        let damaged = |file: &Path, offset, flaw| Error::Damaged {
+            file: file.to_path_buf(),
+            offset,
             expected: self.expected,
-            flaw: self.flaw,
+            flaw,
         };
-        if self.claimed >= self.expected || self.flaw == Flaw::Foreign {
-            return Err(damaged());
+        if self.claimed >= self.expected {
+            return Err(damaged(&self.file, self.offset, self.flaw));
         }
         for (behind, first) in firsts[self.position..].iter().enumerate() {
             let from = if behind == 0 { self.offset } else { 0 };
-            if highest_claim(disk, options, *first, from)? >= Some(self.expected) {
-                return Err(damaged());
+            let (claim, flaw) = highest_claim(disk, options, *first, from)?;
+            if flaw == Some(Flaw::Foreign) {
+                return Err(damaged(&path_of(&options.dir, *first), 0, Flaw::Foreign));
+            }
+            if claim >= Some(self.expected) {
+                return Err(damaged(&self.file, self.offset, self.flaw));
             }
         }
         Ok(())
@@ -80,14 +84,22 @@ impl Break {
     }
 }
 
-/// The highest index that a frame of a segment, from an offset on, says was durable.
-fn highest_claim(disk: &dyn Disk, options: &Options, first: u64, from: u64) -> Result<Option<u64>> {
+/// The highest index that a frame of a segment, from an offset on, says was durable, and the flaw of the segment's header.
+fn highest_claim(
+    disk: &dyn Disk,
+    options: &Options,
+    first: u64,
+    from: u64,
+) -> Result<(Option<u64>, Option<Flaw>)> {
     let mut reader = Reader::open(disk, &options.dir, first)?;
     let entered = reader.enter(first)?;
     reader.offset = from;
     match entered {
-        Ok(_) => reader.highest_claim(),
-        Err(flaw) => highest_claim_despite(flaw, &mut reader, first),
+        Ok(_) => Ok((reader.highest_claim()?, None)),
+        Err(flaw) => {
+            let claim = highest_claim_despite(flaw, &mut reader, first)?;
+            Ok((claim, Some(flaw)))
+        }
     }
 }
 

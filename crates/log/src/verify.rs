@@ -386,8 +386,8 @@ impl Walk<'_> {
                 };
                 let claimed = rest.iter().map(|s| s.claimed).max().unwrap_or(0);
                 let claimed = claimed.max(self.promised);
-                let torn = matches!(problem, Problem::Flaw(flaw) if flaw != Flaw::Foreign);
-                if claimed < from && torn {
+                let foreign = rest.iter().any(Found::is_foreign);
+                if claimed < from && !foreign && matches!(problem, Problem::Flaw(_)) {
                     let file = path_of(self.dir, segment.first);
                     survey.torn = Some(Torn { file, offset });
                     return survey;
@@ -453,6 +453,10 @@ impl Walk<'_> {
 }
 
 impl Found {
+    fn is_foreign(&self) -> bool {
+        matches!(self.broken, Some((_, Problem::Flaw(Flaw::Foreign))))
+    }
+
     /// What is wrong with it where the index `expected` should come next, and at which offset.
     fn problems(&self, expected: u64) -> impl Iterator<Item = (Side, u64, Problem)> {
         let found = self.first;

@@ -29,7 +29,10 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8], what: &str, known: &[&str]) -> Re
             for key in object.keys() {
                 check_key(key, what, known)?;
             }
-            let (which, why) = wrong_value::<T>(&object)
+            let small = bytes.len() <= SEARCHED;
+            let (which, why) = small
+                .then(|| wrong_value::<T>(&object))
+                .flatten()
                 .unwrap_or_else(|| ("a value".to_owned(), refused.to_string()));
             let text = format!(
                 "{which} of the {what} is wrong or missing: {why}; correct it, got {shown}"
@@ -45,13 +48,16 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8], what: &str, known: &[&str]) -> Re
     }
 }
 
-/// Which of the values is refused, and why: the one without which something else is, or nothing.
+/// Bytes of an object in which the wrong value is looked for: each look reads all of it.
+const SEARCHED: usize = 64 << 10;
+
+/// Which of the values is refused, and why: the one without which something else is, or nothing. `None` if one is missing.
 fn wrong_value<T: DeserializeOwned>(object: &Map<String, Value>) -> Option<(String, String)> {
     let refused = |object: &Map<String, Value>| {
         let read = serde_json::from_value::<T>(Value::Object(object.clone()));
         read.err().map(|error| error.to_string())
     };
-    let why = refused(object)?;
+    let why = refused(object).filter(|why| !why.starts_with("missing field"))?;
     let wrong = object.keys().find(|key| {
         let mut without = object.clone();
         without.remove(*key);
@@ -85,6 +91,8 @@ mod tests {
     struct Asked {
         #[serde(rename = "name")]
         _name: String,
+        #[serde(rename = "id")]
+        _id: i64,
         #[serde(rename = "k")]
         _k: Option<i64>,
     }
@@ -92,13 +100,19 @@ mod tests {
     #[test]
     fn the_wrong_value_is_named() {
         let text = |body: &str| {
-            let refused = read::<Asked>(body.as_bytes(), "search", &["name", "k"]);
+            let refused = read::<Asked>(body.as_bytes(), "search", &["name", "id", "k"]);
             refused.expect_err("wrong").text
         };
-        assert!(text(r#"{"name": "a", "k": "3"}"#).starts_with("'k' of the search is wrong"));
-        assert!(text(r#"{"name": 7, "k": 3}"#).starts_with("'name' of the search is wrong"));
-        let missing = text(r#"{"k": 3}"#);
-        assert!(missing.starts_with("a value of the search") && missing.contains("`name`"));
+        assert!(
+            text(r#"{"name": "a", "id": 1, "k": "3"}"#).starts_with("'k' of the search is wrong")
+        );
+        assert!(
+            text(r#"{"name": 7, "id": 1, "k": 3}"#).starts_with("'name' of the search is wrong")
+        );
+        let missing = text(r#"{"name": "a", "k": 3}"#);
+        assert!(missing.starts_with("a value of the search") && missing.contains("`id`"));
+        let long = format!(r#"{{"name": "{}", "id": "1"}}"#, "a".repeat(SEARCHED));
+        assert!(text(&long).starts_with("a value of the search is wrong"));
     }
 
     #[test]

@@ -123,6 +123,17 @@ fn a_file_that_is_no_log_is_not_cut_as_a_torn_one() {
         check_damaged(&vec![(files[0].0.clone(), other.to_vec())], 1);
         let both = vec![files[0].clone(), (second.clone(), other.to_vec())];
         check_damaged(&both, first_of(second));
+        // Nor where it is not the next one, or stands behind what a crash did tear.
+        let far = second.with_file_name(format!("{:020}.log", 5000));
+        let gap = [files.clone(), vec![(far.clone(), other.to_vec())]].concat();
+        check_damaged(&gap, 41);
+        let torn = files[1].1[..10].to_vec();
+        let behind = vec![
+            files[0].clone(),
+            (second.clone(), torn),
+            (far, other.to_vec()),
+        ];
+        check_damaged(&behind, first_of(second));
     }
 }
 

@@ -128,6 +128,7 @@ pub(super) fn told(
         filter,
         exact,
         ef,
+        nprobe,
         recall_target,
         ..
     } = request;
@@ -144,6 +145,9 @@ pub(super) fn told(
     }
     if let Some(ef) = ef {
         write!(f, ", ef={ef}")?;
+    }
+    if let Some(nprobe) = nprobe {
+        write!(f, ", nprobe={nprobe}")?;
     }
     match recall_target {
         Some(target) => write!(f, ", recall_target={target}"),
