@@ -42,6 +42,10 @@ class Double(flight.FlightServerBase):
         # But the interpreter's end, which must not find it in pyarrow.
         atexit.register(thread.join, 5)
 
+    def get_schema(self, context, descriptor):
+        # As of a dataset that the put is to create.
+        raise KeyError("dataset_not_found: none is here yet")
+
     def do_put(self, context, descriptor, reader, writer) -> None:
         for number, chunk in enumerate(reader, 1):
             self.batches.append(chunk.data)
