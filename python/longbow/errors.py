@@ -35,12 +35,15 @@ class LongbowError(Exception):
     def __str__(self) -> str:
         return f"{self.code}: {self.message}"
 
-    def after(self, rows: int, *, counted: bool) -> None:
-        """Says that so many rows of the insert were written before; ``counted`` if rows that the
-        text names are counted from there."""
+    def after(self, rows: int, *, counted: bool, exact: bool = True) -> None:
+        """Says that so many rows of the insert were written before, or more if that is not
+        ``exact``; ``counted`` if rows that the text names are counted from there."""
         if rows:
-            behind = ", from which on rows are counted here" if counted else ""
-            self.message += f"; the first {rows} rows of this insert are written{behind}"
+            least = "" if exact else "at least "
+            behind = (
+                ", and rows are counted here from the batch that was refused" if counted else ""
+            )
+            self.message += f"; {least}the first {rows} rows of this insert are written{behind}"
             self.args = (self.code, self.message)
 
 

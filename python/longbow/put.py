@@ -28,6 +28,8 @@ class Acknowledgements(Closing):
         self._reader = reader
         self._thread = threading.Thread(target=self._read, name="longbow-acks", daemon=True)
         self.error: BaseException | None = None
+        #: Whether none is missing: after a write that failed, pyarrow throws some away.
+        self.exact = True
         self.count = 0
         self.rows = 0
         self.slow_downs = 0
@@ -93,6 +95,7 @@ def put(
     try:
         _write(writer, head, batches, sent, report)
     except Exception as error:
+        acks.exact = not isinstance(error, pa.ArrowException)
         broken.append(error)
     finally:
         ended = _finish(writer, acks)
@@ -101,7 +104,7 @@ def put(
     fault = next((f for f in (ended, *broken, acks.error) if f is not None), None)
     if isinstance(fault, pa.ArrowException):
         refused = translate(fault)
-        refused.after(acks.rows, counted=True)
+        refused.after(acks.rows, counted=True, exact=acks.exact)
         raise refused from fault
     if isinstance(fault, LongbowError):
         fault.after(acks.rows, counted=False)
@@ -140,7 +143,7 @@ def _finish(writer: flight.FlightStreamWriter, acks: Acknowledgements) -> BaseEx
     try:
         writer.done_writing()
     except pa.ArrowException:
-        pass  # The stream is broken: close() below says why.
+        acks.exact = False  # The stream is broken: close() below says why.
     acks.wait()
     try:
         writer.close()

@@ -1,5 +1,7 @@
 """Inserting into the real server: every kind of data, every type, and what is refused."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -239,7 +241,9 @@ def check_refused_half_way(client, dataset) -> None:
     assert caught.value.code == "not_finite"
     # The row of the batch, and where that begins.
     assert "row 70 " in caught.value.message
-    assert "the first 200 rows of this insert are written" in caught.value.message
+    # Fewer where the refusal met a write, which loses acknowledgements in pyarrow.
+    told = "(at least the first [12]00|the first 200) rows of this insert are written"
+    assert re.search(told, caught.value.message), caught.value.message
     assert client.get_info(dataset).rows == 200
 
 

@@ -1,6 +1,7 @@
 """A put against a server that misbehaves: nothing hangs, nothing is glossed over."""
 
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -73,8 +74,9 @@ def test_a_refusal_in_the_middle_arrives_with_its_text(server, puts) -> None:
     server.error, server.error_after = pa.ArrowInvalid("bad_row: number 7"), 3
     with pytest.raises(longbow.InvalidArgument) as caught:
         puts.insert("d", iter([MATRIX] * 1000))
-    written = "the first 30 rows of this insert are written, from which on rows are counted here"
-    assert (caught.value.code, caught.value.message) == ("bad_row", f"number 7; {written}")
+    told = "number 7; (at least the first [123]0|the first 30) rows of this insert are written, and"
+    assert caught.value.code == "bad_row"
+    assert re.match(told, caught.value.message), caught.value.message
 
 
 def test_a_fault_of_the_callers_own_arrives_as_it_is(server, puts) -> None:
