@@ -186,6 +186,9 @@ class Reads:
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:
         """The ``k`` rows nearest to a row of the dataset, that row among them.
 
+        ``search(dataset, ids=[id])`` leaves that row out, and has distances,
+        columns, filters, and rows to be unlike.
+
         Returns:
             A table with ``id`` and ``score``.
 

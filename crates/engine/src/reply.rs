@@ -223,10 +223,7 @@ impl Engine {
             let mut info = summary(&answers, request);
             plan.tell(&answers, &mut info);
             info.strategy = asked.strategy().unwrap_or(info.strategy);
-            if let (Some((print, page)), [answer]) = (page, &answers[..]) {
-                let next = Cursor::after(print, page, &answer.hits);
-                info.cursor = next.map(|cursor| cursor.to_string());
-            }
+            info.cursor = next_page(page, &answers);
             let took = started.elapsed();
             let is_slow = slow::is_slow(took, self.options().slow_query);
             let why = (request.explain || is_slow).then(|| explain(&asked, &answers));
@@ -458,6 +455,14 @@ fn table(
         batch: RecordBatch::try_new(schema, arrays)?,
         info,
     })
+}
+
+/// The cursor of the page behind this one, if a page is asked for and this one has rows.
+fn next_page(page: Option<(u32, Option<Cursor>)>, answers: &[Answered]) -> Option<String> {
+    let (print, before) = page?;
+    let [answer] = answers else { return None };
+    let next = Cursor::after(print, before, &answer.hits);
+    next.map(|cursor| cursor.to_string())
 }
 
 fn micros(time: std::time::Duration) -> u64 {

@@ -15,9 +15,9 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches};
-use longbow_types::{Kind, Value};
 use serde::Serialize;
 
+use crate::args::{count, size};
 use crate::out::{BAD_CONFIGURATION, complain, print};
 use longbow_log::{EMPTY_SEGMENT_BYTES, frame_bytes};
 
@@ -114,49 +114,40 @@ impl Load {
 
 /// The command.
 pub fn command() -> clap::Command {
-    let number = |name: &'static str, min, max, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("N")
-            .value_parser(int(min, max))
-            .help(help)
-    };
-    let size = |name: &'static str, min, max, help: &'static str| {
-        Arg::new(name)
-            .long(name)
-            .value_name("BYTES")
-            .value_parser(bytes(min, max))
-            .help(help)
-    };
     clap::Command::new("capacity")
         .about("What a load takes of disk, network and memory")
         .arg_required_else_help(true)
         .args([
-            number(
+            count(
                 "writes-per-second",
+                "Entries written in a second, in the whole cluster",
                 1,
                 1_000_000_000,
-                "Entries written in a second, in the whole cluster",
             )
             .required(true),
-            size("entry-bytes", 1, 1 << 30, "Payload of an entry").required(true),
-            number("replication", 1, 100, "Copies of each entry").required(true),
-            number("retention-days", 1, 36_500, "Days that entries are kept").required(true),
-            number("nodes", 1, 10_000, "Nodes in the cluster").required(true),
-            number(
+            size("entry-bytes", "Payload of an entry", 1, 1 << 30).required(true),
+            count("replication", "Copies of each entry", 1, 100).default_value("1"),
+            count("retention-days", "Days that entries are kept", 1, 36_500).required(true),
+            count(
+                "nodes",
+                "Nodes in the cluster [default: as many as copies]",
+                1,
+                10_000,
+            ),
+            count(
                 "segments",
+                "Segments that a node works on at once",
                 0,
                 1_000_000,
-                "Segments that a node works on at once",
             )
             .default_value("10"),
-            size("segment-size", 64 << 10, 4 << 30, "Bytes of a segment").default_value("64MiB"),
-            number("subscribers", 0, 1_000_000, "Subscribers of a node").default_value("0"),
+            size("segment-size", "Bytes of a segment", 64 << 10, 4 << 30).default_value("64MiB"),
+            count("subscribers", "Subscribers of a node", 0, 1_000_000).default_value("0"),
             size(
                 "base-memory",
+                "Memory that a node takes before all else",
                 0,
                 1 << 40,
-                "Memory that a node takes before all else",
             )
             .default_value("500MB"),
             Arg::new("json")
@@ -166,30 +157,17 @@ pub fn command() -> clap::Command {
         ])
 }
 
-fn int(min: u64, max: u64) -> impl Fn(&str) -> Result<u64, String> + Clone {
-    move |text| match Kind::Int(min, max).parse(text) {
-        Some(Value::Int(n)) => Ok(n),
-        _ => Err(format!("allowed: {}", Kind::Int(min, max).allowed())),
-    }
-}
-
-fn bytes(min: u64, max: u64) -> impl Fn(&str) -> Result<u64, String> + Clone {
-    move |text| match Kind::Bytes(min, max).parse(text) {
-        Some(Value::Bytes(n)) => Ok(n),
-        _ => Err(format!("allowed: {}", Kind::Bytes(min, max).allowed())),
-    }
-}
-
 /// What a command line asks for: the load, and whether as JSON.
 pub fn load(matches: &ArgMatches) -> Result<(Load, bool), String> {
-    // Each has a default or is required.
-    let get = |name: &str| matches.get_one::<u64>(name).copied().unwrap_or_default();
+    let given = |name: &str| matches.get_one::<u64>(name).copied();
+    // Each of these has a default or is required.
+    let get = |name: &str| given(name).unwrap_or_default();
     let load = Load {
         writes_per_second: get("writes-per-second"),
         entry_bytes: get("entry-bytes"),
         replication: get("replication"),
         retention_days: get("retention-days"),
-        nodes: get("nodes"),
+        nodes: given("nodes").unwrap_or_else(|| get("replication")),
         segments: get("segments"),
         segment_size: get("segment-size"),
         subscribers: get("subscribers"),
@@ -371,6 +349,18 @@ mod tests {
         let each = u128::from(EMPTY_SEGMENT_BYTES + frame_bytes(1 << 20));
         assert_eq!(load.framed().disk, 2 * SECONDS_A_DAY * each);
         assert_eq!(load.framed().network_per_s, 0);
+    }
+
+    #[test]
+    fn one_copy_on_one_node_is_usual() {
+        let load = |line: &str| read(line).expect("valid");
+        let least = "--writes-per-second 1k --entry-bytes 1KiB --retention-days 1";
+        let one = load(least);
+        assert_eq!(
+            (one.writes_per_second, one.replication, one.nodes),
+            (1000, 1, 1)
+        );
+        assert_eq!(load(&format!("{least} --replication 3")).nodes, 3);
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub fn command() -> clap::Command {
         .arg(
             Arg::new("addr")
                 .long("addr")
+                .visible_alias("uri")
                 .value_name("ADDRESS")
                 .default_value(ADDRESS)
                 .help("The node's meta server"),

@@ -130,15 +130,7 @@ impl SearchObject {
     /// As [`crate::Ticket::parse`].
     pub fn into_request(mut self) -> Result<(String, SearchRequest)> {
         self.refuse_what_is_missing()?;
-        let sources = [
-            self.vector.is_some(),
-            self.vectors.is_some(),
-            self.ids.is_some(),
-        ];
-        if sources.iter().filter(|given| **given).count() > 1 {
-            let text = "the search has several of 'vector', 'vectors' and 'ids'; send one of them";
-            return Err(invalid("bad_value", text));
-        }
+        self.check_sources()?;
         let shape = self.shape()?;
         let text = self.text()?;
         let examples = self.examples()?;
@@ -198,6 +190,20 @@ impl SearchObject {
         };
         request.check()?;
         Ok((self.dataset, request))
+    }
+
+    /// One thing is searched for, or words alone.
+    fn check_sources(&self) -> Result<()> {
+        let sources = [
+            self.vector.is_some(),
+            self.vectors.is_some(),
+            self.ids.is_some(),
+        ];
+        if sources.iter().filter(|given| **given).count() > 1 {
+            let text = "the search has several of 'vector', 'vectors' and 'ids'; send one of them";
+            return Err(invalid("bad_value", text));
+        }
+        Ok(())
     }
 
     /// The words to search for.

@@ -71,6 +71,7 @@ pub fn command() -> clap::Command {
         ));
     let uri = Arg::new("uri")
         .long("uri")
+        .visible_alias("addr")
         .value_name("URI")
         .conflicts_with("data_path")
         .help("The data server of a node that runs, like grpc://127.0.0.1:3000");

@@ -8,9 +8,9 @@ use arrow_schema::{DataType, Field, Schema};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use longbow_engine::{IdKind, Load, METRIC_KEY, Options};
-use longbow_types::{Inputs, Kind, Value, resolve};
+use longbow_types::{Inputs, resolve};
 
-use crate::args::size;
+use crate::args::{count, size};
 
 /// Types of vector elements, as Arrow names them.
 const TYPES: [(&str, DataType); 11] = [
@@ -57,8 +57,8 @@ pub fn command() -> clap::Command {
         .about("What a dataset will take of memory, disk and time")
         .arg_required_else_help(true)
         .args([
-            number("rows", 1, 1 << 40, "Rows").required(true),
-            number("dim", 1, 65_536, "Elements of a vector").required(true),
+            count("rows", "Rows", 1, 1 << 40).required(true),
+            count("dim", "Elements of a vector", 1, 65_536).required(true),
             word("type", "TYPE", "Type of the elements", "float32")
                 .value_parser(PossibleValuesParser::new(TYPES.map(|(name, _)| name))),
             word("metric", "METRIC", "How nearness is measured", "euclidean").value_parser(
@@ -71,7 +71,7 @@ pub fn command() -> clap::Command {
                 "integers",
             )
             .value_parser(PossibleValuesParser::new(["counted", "integers", "text"])),
-            number("id-bytes", 0, 65_536, "Bytes of an id that is text").default_value("16"),
+            count("id-bytes", "Bytes of an id that is text", 0, 65_536).default_value("16"),
             size("bytes-of-other-columns", "Bytes of a row besides its id and its vector", 0, 1 << 30)
                 .default_value("0"),
             Arg::new("vector-index")
@@ -109,18 +109,6 @@ fn word(name: &'static str, value: &'static str, help: &'static str, default: &'
         .value_name(value)
         .help(help)
         .default_value(default)
-}
-
-fn number(name: &'static str, min: u64, max: u64, help: &'static str) -> Arg {
-    let parse = move |text: &str| match Kind::Int(min, max).parse(text) {
-        Some(Value::Int(n)) => Ok(n),
-        _ => Err(format!("allowed: {}", Kind::Int(min, max).allowed())),
-    };
-    Arg::new(name)
-        .long(name)
-        .value_name("N")
-        .value_parser(parse)
-        .help(help)
 }
 
 /// What a command line asks for, or what is wrong with it.

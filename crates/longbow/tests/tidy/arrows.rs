@@ -17,7 +17,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "types", "kernels", "index", "disk", "log", "storage", "text",
         ],
     ),
-    ("query", &["engine", "disk"]),
+    ("query", &["types", "engine", "disk"]),
     ("server", &["types", "engine", "query"]),
     ("python", &["types", "disk", "engine", "query"]),
     (
