@@ -2,15 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use arrow_schema::SchemaRef;
 use longbow_disk::{Disk, Lock};
 use parking_lot::Mutex;
 
-use crate::apply::{Applied, Committed};
+use crate::apply::Applied;
 use crate::catalog::{Catalog, check_name};
 use crate::dataset::Dataset;
 use crate::deadline::Deadline;
@@ -55,10 +54,9 @@ impl Engine {
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
         disk.create_dir_all(&options.path)?;
         let lock = lock_folder(disk.as_ref(), &options.path, "longbow")?;
-        let (to_applier, committed) = std::sync::mpsc::channel();
-        let (shared, recovered, loads) = recover(disk, options, to_applier)?;
+        let (shared, recovered, loads) = recover(disk, options)?;
         let shared = Arc::new(shared);
-        let threads = Threads::start(&shared, committed, loads);
+        let threads = Threads::start(&shared, loads);
         let inner = Inner {
             shared,
             recovered,
@@ -348,14 +346,11 @@ impl Engine {
         if let Some(cause) = self.shared().log.poisoned() {
             return Err(Error::Stopped(cause.to_string()));
         }
-        let (stopping, gone) = (&self.shared().stopping, &self.shared().applier_gone);
-        if stopping.load(Ordering::Acquire) {
+        if self.shared().stopping.load(Ordering::Acquire) {
             return Err(Error::Stopped("it is shutting down".into()));
         }
-        if gone.load(Ordering::Acquire) {
-            return Err(Error::Stopped(
-                "the thread that applies writes has failed".into(),
-            ));
+        if self.shared().applier.has_failed() {
+            return Err(Error::Stopped("applying a write has failed".into()));
         }
         Ok(())
     }
@@ -390,7 +385,7 @@ impl Inner {
         }
         // Everything queued is written, synced and handed to the applier by then.
         let closed = self.shared.log.close();
-        self.shared.end_applier();
+        self.shared.applier.close();
         let _ = threads.applier.join();
         Ok(closed?)
     }
@@ -405,11 +400,7 @@ impl Drop for Inner {
 }
 
 impl Threads {
-    fn start(
-        shared: &Arc<Shared>,
-        committed: Receiver<Option<Committed>>,
-        loads: Vec<Load>,
-    ) -> Self {
+    fn start(shared: &Arc<Shared>, loads: Vec<Load>) -> Self {
         let spawn = |name: String, body: Box<dyn FnOnce() + Send>| {
             let thread = std::thread::Builder::new().name(name).spawn(body);
             thread.expect("the system has threads to give at start")
@@ -417,7 +408,7 @@ impl Threads {
         let applied = Arc::clone(shared);
         let applier = spawn(
             "apply".into(),
-            Box::new(move || apply_all(&applied, &committed)),
+            Box::new(move || applied.applier.run(|entry| applied.apply(entry))),
         );
         let loader = Arc::clone(shared);
         let mut others = vec![spawn(
@@ -447,29 +438,6 @@ impl Threads {
             Box::new(move || recall::run(&measured)),
         ));
         Threads { applier, others }
-    }
-}
-
-/// Sets a flag when it is dropped.
-struct SetAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for SetAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-/// The body of the applier thread: entries in the order of the log, until it is told to end.
-fn apply_all(shared: &Shared, committed: &Receiver<Option<Committed>>) {
-    // Also if applying panics: writes must be refused then, not wait for ever.
-    let _gone = SetAtEnd(&shared.applier_gone);
-    while let Ok(Some(entry)) = committed.recv() {
-        let index = entry.index;
-        let answer = entry.apply(&shared.catalog, &shared.options.graphs);
-        // Before the writer is answered, who may look for its entry in the change feed at once.
-        shared.applied.send_replace(index);
-        answer.send();
-        shared.indexers.ring();
     }
 }
 

@@ -17,6 +17,7 @@ use crate::graph::Graph;
 use crate::moving;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
+use crate::turn::Turn;
 use crate::vacuum;
 use crate::vectors::Vectors;
 use crate::view::View;
@@ -183,6 +184,7 @@ pub(crate) fn insert_those(
     wants: &dyn Fn(u64) -> bool,
 ) -> std::result::Result<(), Stopped> {
     let stopped = |row| move |error| Stopped { row, error };
+    let mut turn = Turn::of_job();
     graph.prepare(view, column).map_err(stopped(first))?;
     for part in view.parts(first) {
         if part.runs.first().is_none_or(|run| run.first_row >= end) {
@@ -206,6 +208,7 @@ pub(crate) fn insert_those(
                     && wants(row)
                 {
                     graph.insert(row, vector).map_err(stopped(row))?;
+                    turn.give_way();
                 }
             }
         }

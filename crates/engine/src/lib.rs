@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod applier;
 mod apply;
 mod block_files;
 mod brief;
@@ -120,6 +121,7 @@ mod text_file;
 mod text_index;
 mod text_merge;
 mod time_limits;
+mod turn;
 mod unsaved;
 mod vacuum;
 mod vectors;

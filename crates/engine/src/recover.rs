@@ -2,14 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use longbow_disk::Disk;
 use longbow_log::Log;
 use longbow_storage::{DatasetManifest, IdMap, Manifest, Segment, Tombstones};
 
-use crate::apply::Committed;
 use crate::block_files::BlockFiles;
 use crate::catalog::Catalog;
 use crate::checkpoint::{MANIFEST, covered, file_number, sweep_folder};
@@ -60,7 +58,6 @@ pub struct Recovered {
 pub(crate) fn recover(
     disk: Arc<dyn Disk>,
     mut options: Options,
-    to_applier: Sender<Option<Committed>>,
 ) -> Result<(Shared, Recovered, Vec<Load>)> {
     let root = options.path.join("datasets");
     options.graphs.blocks = BlockFiles::new(Arc::clone(&disk), root);
@@ -100,15 +97,7 @@ pub(crate) fn recover(
     recovered.log_bytes = found.bytes;
     recovered.cut_bytes = found.cut_bytes;
     recovered.took = started.elapsed();
-    let shared = Shared::new(
-        options,
-        disk,
-        log,
-        catalog,
-        manifest.checkpoint,
-        next_file,
-        to_applier,
-    );
+    let shared = Shared::new(options, disk, log, catalog, manifest.checkpoint, next_file);
     let saved = manifest.datasets.iter().flat_map(|saved| &saved.indexes);
     shared.unsaved.expect(saved.map(|index| index.bytes).sum());
     Ok((shared, recovered, loads))

@@ -1,14 +1,15 @@
 //! What the engine's threads and callers share, and the one way into the log.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use longbow_disk::Disk;
 use longbow_log::{Entry, Log};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{oneshot, watch};
 
+use crate::applier::Applier;
 use crate::apply::{Applied, Committed};
 use crate::catalog::Catalog;
 use crate::entry::{Op, Small};
@@ -16,6 +17,10 @@ use crate::error::{Error, Result};
 use crate::helpers::Helpers;
 use crate::options::Options;
 use crate::unsaved::UnsavedWork;
+
+/// A write of up to so many bytes is written to the log and applied by who hands it in, if nobody is at that. Of larger ones the
+/// next is received meanwhile.
+const HERE_BYTES: usize = 512 << 10;
 
 /// State shared by the engine's callers and threads.
 #[derive(Debug)]
@@ -29,8 +34,8 @@ pub(crate) struct Shared {
     /// Number of the last checkpoint.
     pub checkpoint: AtomicU64,
     pub stopping: AtomicBool,
-    /// Set when the applier thread has ended.
-    pub applier_gone: AtomicBool,
+    /// Applies what the log has taken.
+    pub applier: Arc<Applier>,
     pub indexers: Bell,
     /// Rung only at the end; the steady indexer sleeps on it.
     pub starved: Bell,
@@ -58,7 +63,6 @@ pub(crate) struct Shared {
     pub process_bytes_before: u64,
     /// Number in the name of the next file.
     pub next_file: AtomicU64,
-    to_applier: Sender<Option<Committed>>,
 }
 
 impl Shared {
@@ -69,7 +73,6 @@ impl Shared {
         catalog: Catalog,
         checkpoint: u64,
         next_file: u64,
-        to_applier: Sender<Option<Committed>>,
     ) -> Self {
         let applied = watch::Sender::new(log.last_index());
         let process_bytes_before = (options.process_bytes)();
@@ -81,7 +84,7 @@ impl Shared {
             applied,
             checkpoint: AtomicU64::new(checkpoint),
             stopping: AtomicBool::new(false),
-            applier_gone: AtomicBool::new(false),
+            applier: Arc::default(),
             indexers: Bell::default(),
             starved: Bell::default(),
             jobs_done: AtomicU64::new(0),
@@ -96,7 +99,6 @@ impl Shared {
             process_bytes_before,
             unsure: OnceLock::new(),
             next_file: AtomicU64::new(next_file),
-            to_applier,
         }
     }
 
@@ -113,6 +115,7 @@ impl Shared {
             return Err(Error::Stopped("it is shutting down".into()));
         }
         let (kind, payload) = op.encode()?;
+        let bytes: usize = payload.iter().map(Bytes::len).sum();
         let entry = Entry {
             shard: shard_of(&op),
             kind,
@@ -121,33 +124,38 @@ impl Shared {
             ..Entry::default()
         };
         let (reply, answer) = oneshot::channel();
-        let to_applier = self.to_applier.clone();
-        self.log.append(
-            entry,
-            Box::new(move |ack| match ack {
-                Ok(ack) => {
-                    let committed = Committed {
-                        index: ack.index,
-                        durable: ack.durable,
-                        payload: ack.payload,
-                        op,
-                        reply,
-                    };
-                    // The applier outlives the log, so this arrives; at shutdown the log is drained first.
-                    let _ = to_applier.send(Some(committed));
-                }
-                Err(refused) => {
-                    let _ = reply.send(Err(refused.into()));
-                }
+        let applier = Arc::clone(&self.applier);
+        let done = move |ack: longbow_log::Result<longbow_log::Ack>| match ack {
+            // Whoever applies outlives the log; at shutdown the log is drained first.
+            Ok(ack) => applier.push(Committed {
+                index: ack.index,
+                durable: ack.durable,
+                payload: ack.payload,
+                op,
+                reply,
             }),
-        )?;
+            Err(refused) => {
+                let _ = reply.send(Err(refused.into()));
+            }
+        };
+        if bytes > HERE_BYTES {
+            self.log.append(entry, Box::new(done))?;
+        } else {
+            let append = || self.log.append_here(entry, Box::new(done));
+            let apply = |entry| self.apply(entry);
+            self.applier.commit_here(append, apply)?;
+        }
         Ok(Pending(answer))
     }
 
-    /// Ends the applier once it has applied what it was handed so far.
-    pub fn end_applier(&self) {
-        // It may have ended already.
-        let _ = self.to_applier.send(None);
+    /// Applies an entry, which is the next of the log.
+    pub fn apply(&self, entry: Committed) {
+        let index = entry.index;
+        let answer = entry.apply(&self.catalog, &self.options.graphs);
+        // Before the writer is answered, who may look for its entry in the change feed at once.
+        self.applied.send_replace(index);
+        answer.send();
+        self.indexers.ring();
     }
 
     /// [`Shared::submit`] for the operations that are not hot.

@@ -191,12 +191,19 @@ impl Shared {
         state.called = false;
     }
 
-    /// Does what there is to be done until `done`, or until there is nothing that nobody else is at.
-    pub(crate) fn help<'a>(&'a self, mut state: MutexGuard<'a, State>, done: impl Fn() -> bool) {
+    /// Does what there is to be done until `done`, or until there is nothing that nobody else is at, or only a sync and that is
+    /// not wanted.
+    pub(crate) fn help<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        syncs: bool,
+        done: impl Fn() -> bool,
+    ) {
         while !done() {
             // It is told first of all, and what others handed in meanwhile is for the log's own threads.
             let (job, another) = match state.next_job(&self.options, Instant::now()) {
                 (Some(_), another) if state.can_tell() => (Job::Tell, another),
+                (Some(Job::Sync), _) if !syncs => break,
                 (Some(job), another) => (job, another),
                 (None, _) => break,
             };

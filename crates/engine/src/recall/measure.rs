@@ -11,6 +11,7 @@ use crate::column_index::Reached;
 use crate::error::Result;
 use crate::graph::Wanted;
 use crate::schema::VectorColumn;
+use crate::turn;
 use crate::vectors::Vectors;
 use crate::view::View;
 
@@ -116,6 +117,7 @@ pub(crate) fn truth(
                 }
                 let bytes = vectors.rows(run.start + first, BLOCK.min(run.len - first));
                 let row = run.first_row + first as u64;
+                turn::give_way();
                 for (query, top) in queries.iter().zip(&mut tops) {
                     flat::scan(query, row, bytes, &is_there, top, &mut stats);
                 }
@@ -171,10 +173,18 @@ pub(crate) fn climb(
         }
         let mut stats = [SearchStats::default()];
         let query = std::slice::from_ref(query);
+        let give_way = || {
+            turn::give_way();
+            false
+        };
+        let wanted = Wanted {
+            is_over: Some(&give_way),
+            ..Wanted::visible(&visible)
+        };
         let found = reached.graph.search(
             query,
             (MOST.min(ef), ef),
-            Wanted::visible(&visible),
+            wanted,
             (view, column),
             &mut stats,
         )?;

@@ -1,5 +1,6 @@
 //! A stream: rows come and go while searches run.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -25,6 +26,10 @@ use crate::scratch::Scratch;
 /// Searches of an index without writes, in turns with the index beside it.
 const IDLE_SEARCHES: usize = 2_000;
 const IDLE_TURNS: usize = 3;
+
+/// Searches before the writes of a round, which do not count: what was done between rounds has left nothing of the index in the
+/// processor's caches, and the thread that searches is new. A node that serves knows neither.
+const WARM_SEARCHES: usize = 200;
 
 /// Carries the rounds out; `tell` gets each line of the table as soon as there is one.
 pub fn run(
@@ -180,9 +185,14 @@ impl Stream<'_> {
         requests: &[SearchRequest],
         least: usize,
     ) -> Result<(Duration, Beside), Error> {
-        let over = AtomicBool::new(false);
+        let (warm, over) = (Barrier::new(2), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let searcher = scope.spawn(|| self.search_until(&over, requests, least));
+            let searcher = scope.spawn(|| {
+                let warmed = self.warm(requests);
+                warm.wait();
+                warmed.and_then(|()| self.search_until(&over, requests, least))
+            });
+            warm.wait();
             let written = self.write(writes);
             over.store(true, Ordering::Relaxed);
             let searched = searcher.join().unwrap_or(Err(Error::Thread));
@@ -210,6 +220,11 @@ impl Stream<'_> {
         let took = began.elapsed();
         self.store.settle()?;
         Ok(took)
+    }
+
+    fn warm(&self, requests: &[SearchRequest]) -> Result<(), Error> {
+        let mut requests = requests.iter().cycle().take(WARM_SEARCHES);
+        requests.try_for_each(|request| self.store.search(request).map(drop))
     }
 
     /// Searches again and again until the writes are over, and at least so often.
