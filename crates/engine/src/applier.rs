@@ -70,7 +70,7 @@ impl Applier {
     pub fn run(&self, mut apply: impl FnMut(Committed)) {
         loop {
             let mut waiting = self.waiting.lock();
-            while waiting.entries.is_empty() && !waiting.is_closed {
+            while waiting.entries.is_empty() && !waiting.is_closed && !self.has_failed() {
                 self.bell.wait(&mut waiting);
             }
             let is_over = waiting.entries.is_empty();
@@ -96,6 +96,7 @@ impl Applier {
                 self.failed.store(true, Ordering::Release);
                 tracing::error!("applying a write panicked: no more are taken until a restart");
                 self.waiting.lock().entries.clear();
+                self.bell.notify_one();
             }
         }
     }
@@ -109,5 +110,101 @@ impl Applier {
     pub fn close(&self) {
         self.waiting.lock().is_closed = true;
         self.bell.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apply::Applied;
+    use crate::entry::{Op, Small};
+    use std::thread;
+    use tokio::sync::oneshot;
+
+    /// An entry whose answer nobody waits for.
+    fn entry(index: u64) -> Committed {
+        let name = String::new();
+        Committed {
+            index,
+            durable: false,
+            payload: None,
+            op: Op::Small(Small::CreateNamespace { name }),
+            reply: oneshot::channel::<crate::Result<Applied>>().0,
+        }
+    }
+
+    #[test]
+    fn entries_are_applied_once_and_in_their_order_whoever_does_it() {
+        const WRITERS: u64 = 4;
+        const EACH: u64 = 3000;
+        let applier = Applier::default();
+        let applied = Mutex::new(Vec::new());
+        let apply = |entry: Committed| applied.lock().push(entry.index);
+        // The log: one thread at a time is told of the next entry.
+        let last = Mutex::new(0);
+        let told = || {
+            let mut last = last.lock();
+            *last += 1;
+            applier.push(entry(*last));
+        };
+        thread::scope(|scope| {
+            let runner = scope.spawn(|| applier.run(apply));
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| {
+                    scope.spawn(move || {
+                        for nth in 0..EACH {
+                            // Some are told by others, and some writers are told of those of others.
+                            match (writer + nth) % 3 {
+                                0 => told(),
+                                1 => applier.commit_here(told, apply),
+                                _ => applier.commit_here(|| (told(), told()), apply).0,
+                            }
+                        }
+                    })
+                })
+                .collect();
+            writers
+                .into_iter()
+                .for_each(|writer| writer.join().expect("no panic"));
+            applier.close();
+            runner.join().expect("no panic");
+        });
+        let last = last.into_inner();
+        assert_eq!(applied.into_inner(), (1..=last).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn who_commits_on_an_idle_node_has_applied_it_when_it_returns() {
+        let applier = Applier::default();
+        let applied = Mutex::new(Vec::new());
+        let apply = |entry: Committed| applied.lock().push(entry.index);
+        applier.commit_here(|| applier.push(entry(1)), apply);
+        assert_eq!(*applied.lock(), [1]);
+        // Not while somebody is at it, who or whose thread will.
+        let turn = applier.turn.lock();
+        applier.commit_here(|| applier.push(entry(2)), apply);
+        assert_eq!(*applied.lock(), [1]);
+        drop(turn);
+        applier.close();
+        applier.run(apply);
+        assert_eq!(*applied.lock(), [1, 2]);
+    }
+
+    #[test]
+    fn nothing_is_applied_after_a_panic() {
+        let applier = Applier::default();
+        let mut applied = Vec::new();
+        let mut apply = |entry: Committed| match entry.index {
+            2 => panic!("on purpose"),
+            index => applied.push(index),
+        };
+        for index in 1..=4 {
+            applier.commit_here(|| applier.push(entry(index)), &mut apply);
+            assert_eq!(applier.has_failed(), index >= 2);
+        }
+        applier.push(entry(5));
+        // Without being closed: it ends, too.
+        applier.run(&mut apply);
+        assert_eq!(applied, [1]);
     }
 }

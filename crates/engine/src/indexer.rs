@@ -24,6 +24,9 @@ use crate::view::View;
 
 /// How far the steady indexer stands back where the others don't get a turn at all.
 const NICENESS: i32 = 10;
+/// How long a thread that has just had work sleeps before it waits to be woken: rows that come one by one are taken some at a time, and whoever
+/// writes them does not wake a thread for each, which takes as long as the write.
+const NAP: Duration = Duration::from_millis(1);
 /// Time without a finished job after which the steady indexer steps in.
 const STARVED: Duration = Duration::from_millis(500);
 
@@ -48,11 +51,15 @@ pub(crate) fn run(shared: &Arc<Shared>, worker: usize, share: Share) {
 }
 
 fn idle(shared: &Shared, worker: usize) {
-    let mut turn = worker;
+    let (mut turn, mut is_busy) = (worker, false);
     while !shared.stopping.load(Ordering::Acquire) {
         turn = turn.wrapping_add(1);
         if round(shared, turn) {
             shared.jobs_done.fetch_add(1, Ordering::Relaxed);
+            is_busy = true;
+        } else if is_busy {
+            is_busy = false;
+            std::thread::sleep(NAP);
         } else {
             shared.indexers.wait(Duration::from_millis(200));
         }

@@ -52,6 +52,64 @@ fn a_caller_works_beside_a_sync_that_it_does_not_wait_for() {
     });
 }
 
+/// Hands in an entry by `append_here`; what it is told, and whether that was before it returned.
+fn append_here(log: &Log, entry: Entry) -> (Receiver<crate::Result<crate::Ack>>, bool) {
+    let (tell, told) = channel();
+    let (caller, here) = (thread::current().id(), channel());
+    let done = move |ack| {
+        // An error: it has returned already.
+        let _ = here.0.send(thread::current().id() == caller);
+        tell.send(ack).unwrap();
+    };
+    log.append_here(entry, Box::new(done)).unwrap();
+    let is_here = here.1.try_recv().unwrap_or(false);
+    (told, is_here)
+}
+
+#[test]
+fn who_appends_here_is_told_before_it_returns_beside_a_sync_that_it_does_not_wait_for() {
+    let sync = SyncMode::Background {
+        max_unsynced_bytes: u64::MAX,
+        max_unsynced_age: Duration::MAX,
+    };
+    let (log, release) = held_log(sync);
+    log.append_and_wait([Entry::default()]).unwrap();
+    wait_for(&log, |state| state.syncing && state.idle == 1);
+    // Nobody can be called.
+    log.shared.state.lock().called = true;
+    let (told, is_here) = append_here(&log, Entry::default());
+    assert!(is_here);
+    assert!(matches!(told.try_recv(), Ok(Ok(ack)) if ack.index == 2 && !ack.durable));
+    log.shared.state.lock().called = false;
+    drop(release);
+}
+
+#[test]
+fn who_appends_here_does_not_wait_for_the_disk() {
+    let behind = SyncMode::Background {
+        max_unsynced_bytes: 0,
+        max_unsynced_age: Duration::MAX,
+    };
+    let far = SyncMode::Background {
+        max_unsynced_bytes: u64::MAX,
+        max_unsynced_age: Duration::MAX,
+    };
+    let cases = [
+        (behind, Entry::default()),
+        (far, durable()),
+        (SyncMode::EveryAck, Entry::default()),
+    ];
+    for (sync, entry) in cases {
+        let (log, release) = held_log(sync);
+        // The sync that it has to wait for does not end, and yet it returns.
+        let (told, is_here) = append_here(&log, entry);
+        assert!(!is_here && told.try_recv().is_err(), "{sync:?}");
+        drop(release);
+        let ack = told.recv_timeout(Duration::from_secs(60));
+        assert!(matches!(ack, Ok(Ok(ack)) if ack.durable), "{sync:?}");
+    }
+}
+
 /// A log that is told that so many hand-ins were just told of a sync that took an hour.
 fn gathering_log(missing: usize) -> (Log, Receiver<u64>) {
     struct Syncs(Mutex<Sender<u64>>);
