@@ -137,7 +137,7 @@ mod tests {
     fn entries_are_applied_once_and_in_their_order_whoever_does_it() {
         const WRITERS: u64 = 4;
         const EACH: u64 = 3000;
-        let applier = Applier::default();
+        let applier = &Applier::default();
         let applied = Mutex::new(Vec::new());
         let apply = |entry: Committed| applied.lock().push(entry.index);
         // The log: one thread at a time is told of the next entry.

@@ -3,7 +3,7 @@
 //! It is what the server serves, and what a program links that wants no server. It knows no network.
 //!
 //! **The life of a write.** [`Engine::put`] begins a stream; each Arrow message is checked, handed to the log as it
-//! came, applied by one thread in the order of the log, and acknowledged. From then on every search finds it, and no
+//! came, applied by one thread at a time in the order of the log, and acknowledged. From then on every search finds it, and no
 //! end of the process loses it; a loss of power loses it only if the acknowledgement said `durable: false`.
 //!
 //! **The life of a query.** A reader takes a [`View`]: one moment of a dataset, immutable. The graph is walked, rows
@@ -15,7 +15,7 @@
 //! - Not replicated: one node, one shard a dataset.
 //!
 //! # Invariants
-//! - Entries of the log are applied in order, each once, by one thread; the same entries give the same state.
+//! - Entries of the log are applied in order, each once, by one thread at a time; the same entries give the same state.
 //! - A row number is given once and never changes; an id has at most one living row in any view.
 //! - Readers take no lock that a writer holds while it works.
 //! - What a manifest names was synced before the manifest was written, and is removed only after the next one was.
