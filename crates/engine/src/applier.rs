@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,38 +33,69 @@ struct Waiting {
     is_closed: bool,
 }
 
+/// The most entries that a writer applies: its own, and a few that were told of together with it.
+const FEW: usize = 4;
+
 thread_local! {
-    /// This thread applies what it is told of now.
-    static APPLIES: Cell<bool> = const { Cell::new(false) };
+    /// Of how many entries this thread was told, if it applies what it is told of now.
+    static TOLD: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Until it is dropped, this thread applies what it is told of.
+struct Here;
+
+impl Here {
+    fn begin() -> Here {
+        TOLD.set(Some(0));
+        Here
+    }
+
+    fn told() -> usize {
+        TOLD.get().unwrap_or_default()
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        TOLD.set(None);
+    }
 }
 
 impl Applier {
     /// Takes an entry that is behind all others.
     pub fn push(&self, entry: Committed) {
+        let mut waiting = self.waiting.lock();
         if self.has_failed() {
             // Whoever waits for it learns that nobody will answer.
             return;
         }
-        self.waiting.lock().entries.push_back(entry);
-        if !APPLIES.get() {
-            self.bell.notify_one();
+        waiting.entries.push_back(entry);
+        drop(waiting);
+        match TOLD.get() {
+            Some(told) => TOLD.set(Some(told + 1)),
+            None => drop(self.bell.notify_one()),
         }
     }
 
-    /// Does `commit`, which may have entries taken by this thread, and applies these here, unless somebody is at it.
-    pub fn commit_here<T>(&self, commit: impl FnOnce() -> T, apply: impl FnMut(Committed)) -> T {
-        let before = APPLIES.replace(true);
-        let done = commit();
-        APPLIES.set(before);
+    /// Does `commit`, which may have this thread told of entries, and applies these here, unless somebody is at it or there are more
+    /// than a few to apply.
+    pub fn commit_here(&self, commit: impl FnOnce(), apply: impl FnMut(Committed)) {
+        let here = Here::begin();
+        commit();
+        if Here::told() == 0 {
+            return;
+        }
+        drop(here);
         if let Some(turn) = self.turn.try_lock() {
-            self.apply_those_there(apply);
+            if self.waiting.lock().entries.len() <= FEW {
+                self.apply_those_there(apply);
+            }
             drop(turn);
         }
         // What came meanwhile, or what somebody did not see any more who was just leaving.
         if !self.waiting.lock().entries.is_empty() {
             self.bell.notify_one();
         }
-        done
     }
 
     /// Applies entries until [`Applier::close`], and all that came before it.
@@ -95,7 +127,8 @@ impl Applier {
             if catch_unwind(AssertUnwindSafe(|| apply(entry))).is_err() {
                 self.failed.store(true, Ordering::Release);
                 tracing::error!("applying a write panicked: no more are taken until a restart");
-                self.waiting.lock().entries.clear();
+                // Whoever waits for one learns that nobody will answer.
+                drop(mem::take(&mut self.waiting.lock().entries));
                 self.bell.notify_one();
             }
         }
@@ -119,18 +152,25 @@ mod tests {
     use crate::apply::Applied;
     use crate::entry::{Op, Small};
     use std::thread;
+    use std::time::Instant;
     use tokio::sync::oneshot;
 
     /// An entry whose answer nobody waits for.
     fn entry(index: u64) -> Committed {
+        awaited(index).0
+    }
+
+    fn awaited(index: u64) -> (Committed, oneshot::Receiver<crate::Result<Applied>>) {
         let name = String::new();
-        Committed {
+        let (reply, answer) = oneshot::channel();
+        let entry = Committed {
             index,
             durable: false,
             payload: None,
             op: Op::Small(Small::CreateNamespace { name }),
-            reply: oneshot::channel::<crate::Result<Applied>>().0,
-        }
+            reply,
+        };
+        (entry, answer)
     }
 
     #[test]
@@ -157,7 +197,13 @@ mod tests {
                             match (writer + nth) % 3 {
                                 0 => told(),
                                 1 => applier.commit_here(told, apply),
-                                _ => applier.commit_here(|| (told(), told()), apply).0,
+                                _ => applier.commit_here(
+                                    || {
+                                        told();
+                                        told();
+                                    },
+                                    apply,
+                                ),
                             }
                         }
                     })
@@ -166,6 +212,12 @@ mod tests {
             writers
                 .into_iter()
                 .for_each(|writer| writer.join().expect("no panic"));
+            // Without being woken by the end.
+            let began = Instant::now();
+            while applied.lock().len() < *last.lock() as usize {
+                assert!(began.elapsed().as_secs() < 300, "an entry is forgotten");
+                thread::yield_now();
+            }
             applier.close();
             runner.join().expect("no panic");
         });
@@ -191,20 +243,47 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_applied_after_a_panic() {
+    fn nothing_is_applied_after_a_panic_and_whoever_waits_learns_it() {
         let applier = Applier::default();
         let mut applied = Vec::new();
         let mut apply = |entry: Committed| match entry.index {
             2 => panic!("on purpose"),
             index => applied.push(index),
         };
-        for index in 1..=4 {
-            applier.commit_here(|| applier.push(entry(index)), &mut apply);
-            assert_eq!(applier.has_failed(), index >= 2);
-        }
-        applier.push(entry(5));
+        let (entries, mut answers): (Vec<_>, Vec<_>) = (1..=5).map(awaited).unzip();
+        let mut entries = entries.into_iter();
+        let mut commit = |most: usize| {
+            let those: Vec<_> = entries.by_ref().take(most).collect();
+            let push = || those.into_iter().for_each(|entry| applier.push(entry));
+            applier.commit_here(push, &mut apply);
+        };
+        commit(1);
+        assert!(!applier.has_failed());
+        // One fails, one is behind it, and the others come later.
+        commit(2);
+        assert!(applier.has_failed());
+        commit(2);
         // Without being closed: it ends, too.
         applier.run(&mut apply);
         assert_eq!(applied, [1]);
+        let is_closed = |answer: &mut oneshot::Receiver<_>| {
+            matches!(answer.try_recv(), Err(oneshot::error::TryRecvError::Closed))
+        };
+        assert!(answers.iter_mut().all(is_closed));
+    }
+
+    #[test]
+    fn a_writer_does_not_apply_what_many_others_wrote() {
+        let applier = Applier::default();
+        let mut applied = 0;
+        let mut apply = |_| applied += 1;
+        (1..=FEW as u64).for_each(|index| applier.push(entry(index)));
+        // Told of nothing, and of one too many.
+        applier.commit_here(|| (), &mut apply);
+        applier.commit_here(|| applier.push(entry(FEW as u64 + 1)), &mut apply);
+        assert_eq!(applied, 0);
+        applier.close();
+        applier.run(|_| applied += 1);
+        assert_eq!(applied, FEW + 1);
     }
 }

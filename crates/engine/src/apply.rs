@@ -1,4 +1,4 @@
-//! The state machine: log entries become visible, in order, on one thread.
+//! The state machine: log entries become visible, in order, on one thread at a time.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Applied {
     pub durable: bool,
 }
 
-/// An entry that the log took, on its way to the applier.
+/// An entry that the log took, and that is to be applied.
 #[derive(Debug)]
 pub(crate) struct Committed {
     pub index: u64,

@@ -26,7 +26,7 @@ use crate::view::View;
 /// How often somebody who waits for an index that is yet to be begun looks whether there is still to be one.
 const DUE_LOOK: Duration = Duration::from_millis(100);
 
-/// A dataset. Writes reach it in the order of the log, from one thread; readers take a [`View`] at any time.
+/// A dataset. Writes reach it in the order of the log, from one thread at a time; readers take a [`View`] at any time.
 #[derive(Debug)]
 pub struct Dataset {
     /// Its number: names its folder and its log entries, and is never used again.

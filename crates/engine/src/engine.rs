@@ -125,10 +125,11 @@ impl Engine {
         if intake.dropped {
             return Err(Error::DatasetNotFound(dataset.name.clone()));
         }
-        self.shared().submit_small(Small::DeleteIds {
+        let op = Small::DeleteIds {
             dataset: dataset.number,
             ids,
-        })
+        };
+        self.shared().submit_small(op, intake)
     }
 
     /// Deletes the rows that pass a filter, as of now.
@@ -151,7 +152,7 @@ impl Engine {
             dataset: dataset.number,
             rows,
         };
-        self.shared().submit(op, false)
+        self.shared().submit(op, false, intake)
     }
 
     /// Drops a dataset with all its rows. Blocks until that is acknowledged.
@@ -165,7 +166,7 @@ impl Engine {
         let drop = Small::DropDataset {
             dataset: dataset.number,
         };
-        let dropped = self.shared().submit_small(drop).and_then(Pending::wait);
+        let dropped = self.shared().submit_small(drop, ()).and_then(Pending::wait);
         if dropped.is_err() {
             // The log refused, so the dataset stays, and takes puts again once the log does.
             dataset.intake.lock().dropped = false;
@@ -182,9 +183,12 @@ impl Engine {
         check_name(name)?;
         let _ordering = self.shared().catalog.ordering.lock();
         self.shared()
-            .submit_small(Small::CreateNamespace {
-                name: name.to_owned(),
-            })?
+            .submit_small(
+                Small::CreateNamespace {
+                    name: name.to_owned(),
+                },
+                (),
+            )?
             .wait()
     }
 
@@ -202,9 +206,12 @@ impl Engine {
             });
         }
         self.shared()
-            .submit_small(Small::DeleteNamespace {
-                name: name.to_owned(),
-            })?
+            .submit_small(
+                Small::DeleteNamespace {
+                    name: name.to_owned(),
+                },
+                (),
+            )?
             .wait()
     }
 
@@ -222,7 +229,7 @@ impl Engine {
             name: name.to_owned(),
             schema,
         };
-        self.shared().submit_small(create)?.wait()?;
+        self.shared().submit_small(create, ())?.wait()?;
         *next_number += 1;
         self.dataset(name)
     }
@@ -371,7 +378,7 @@ impl Inner {
             return Ok(());
         };
         self.shared.stopping.store(true, Ordering::Release);
-        self.shared.indexers.ring();
+        self.shared.indexers.ring_all();
         self.shared.starved.ring();
         self.shared.maintenance.ring();
         self.shared.recall.ring();

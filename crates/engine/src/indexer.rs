@@ -17,15 +17,15 @@ use crate::graph::Graph;
 use crate::moving;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
-use crate::turn::Turn;
+use crate::turn::{self, Turn};
 use crate::vacuum;
 use crate::vectors::Vectors;
 use crate::view::View;
 
 /// How far the steady indexer stands back where the others don't get a turn at all.
 const NICENESS: i32 = 10;
-/// How long a thread that has just had work sleeps before it waits to be woken: rows that come one by one are taken some at a time, and whoever
-/// writes them does not wake a thread for each, which takes as long as the write.
+/// How long a thread that has just had work sleeps before it waits to be woken: rows that come one by one are taken some at a time, and
+/// whoever writes them does not wake threads for each, which takes as long as the write.
 const NAP: Duration = Duration::from_millis(1);
 /// Time without a finished job after which the steady indexer steps in.
 const STARVED: Duration = Duration::from_millis(500);
@@ -59,7 +59,13 @@ fn idle(shared: &Shared, worker: usize) {
             is_busy = true;
         } else if is_busy {
             is_busy = false;
-            std::thread::sleep(NAP);
+            shared.indexers.nap(NAP);
+            // If there is more than this thread's part, the others are to know.
+            if round(shared, turn) {
+                shared.jobs_done.fetch_add(1, Ordering::Relaxed);
+                is_busy = true;
+                shared.indexers.ring();
+            }
         } else {
             shared.indexers.wait(Duration::from_millis(200));
         }
@@ -106,6 +112,7 @@ pub(crate) fn stand_back_for_all() {
 fn stand_back(share: Share) {
     let stood_back = match share {
         Share::Idle => {
+            turn::note_standing_back();
             let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
             set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).is_ok()
         }
@@ -191,7 +198,7 @@ pub(crate) fn insert_those(
     wants: &dyn Fn(u64) -> bool,
 ) -> std::result::Result<(), Stopped> {
     let stopped = |row| move |error| Stopped { row, error };
-    let mut turn = Turn::of_job();
+    let turn = Turn::begin();
     graph.prepare(view, column).map_err(stopped(first))?;
     for part in view.parts(first) {
         if part.runs.first().is_none_or(|run| run.first_row >= end) {

@@ -45,6 +45,7 @@
 mod answer;
 mod applier;
 mod apply;
+mod bell;
 mod block_files;
 mod brief;
 mod catalog;

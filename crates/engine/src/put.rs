@@ -135,7 +135,8 @@ impl PutSession {
     }
 
     /// Takes one Arrow IPC message of the stream. `None` for a message without rows of its own (a dictionary).
-    /// Blocks while the dataset is created or its schema grows, so call it where blocking is allowed.
+    /// Blocks while the dataset is created or its schema grows, and may write and apply a small batch itself, so call it where
+    /// blocking is allowed.
     ///
     /// # Errors
     /// If the batch is not acceptable; nothing of it is kept then.
@@ -238,7 +239,10 @@ impl PutSession {
                 schema_version: schema.version,
                 batch: Arc::new(batch),
             };
-            return self.engine.shared().submit(op, self.options.until_durable);
+            return self
+                .engine
+                .shared()
+                .submit(op, self.options.until_durable, intake);
         }
     }
 
@@ -267,7 +271,7 @@ impl PutSession {
                 version: grown.version,
                 schema,
             };
-            self.engine.shared().submit_small(op)?.wait()?;
+            self.engine.shared().submit_small(op, ())?.wait()?;
             intake.schema = grown;
         }
         Ok(Arc::clone(&intake.schema))

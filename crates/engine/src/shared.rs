@@ -6,11 +6,12 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use longbow_disk::Disk;
 use longbow_log::{Entry, Log};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use crate::applier::Applier;
 use crate::apply::{Applied, Committed};
+use crate::bell::Bell;
 use crate::catalog::Catalog;
 use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
@@ -109,8 +110,9 @@ impl Shared {
     }
 
     /// Hands an operation to the log. It is applied, and the [`Pending`] answered, once the log has it as safely
-    /// as the sync mode says, or survives power loss; also if the caller drops the [`Pending`].
-    pub fn submit(&self, op: Op, until_durable: bool) -> Result<Pending> {
+    /// as the sync mode says, or survives power loss; also if the caller drops the [`Pending`]. `held` is let go of as soon as the
+    /// operation has its place in the log. Small ones may be written and applied before this returns.
+    pub fn submit<H>(&self, op: Op, until_durable: bool, held: H) -> Result<Pending> {
         if self.stopping.load(Ordering::Acquire) {
             return Err(Error::Stopped("it is shutting down".into()));
         }
@@ -141,9 +143,10 @@ impl Shared {
         if bytes > HERE_BYTES {
             self.log.append(entry, Box::new(done))?;
         } else {
-            let append = || self.log.append_here(entry, Box::new(done));
+            let queued = self.log.append_here(entry, Box::new(done))?;
+            drop(held);
             let apply = |entry| self.apply(entry);
-            self.applier.commit_here(append, apply)?;
+            self.applier.commit_here(|| drop(queued), apply);
         }
         Ok(Pending(answer))
     }
@@ -159,8 +162,8 @@ impl Shared {
     }
 
     /// [`Shared::submit`] for the operations that are not hot.
-    pub fn submit_small(&self, op: Small) -> Result<Pending> {
-        self.submit(Op::Small(op), false)
+    pub fn submit_small<H>(&self, op: Small, held: H) -> Result<Pending> {
+        self.submit(Op::Small(op), false, held)
     }
 }
 
@@ -212,27 +215,4 @@ impl Pending {
 
 fn shut_down() -> Error {
     Error::Stopped("it shut down before the write was acknowledged".into())
-}
-
-/// Wakes sleeping threads; a ring while nobody sleeps is remembered.
-#[derive(Debug, Default)]
-pub(crate) struct Bell {
-    rung: Mutex<bool>,
-    wake: Condvar,
-}
-
-impl Bell {
-    pub fn ring(&self) {
-        *self.rung.lock() = true;
-        self.wake.notify_all();
-    }
-
-    /// Waits for a ring, at most so long.
-    pub fn wait(&self, at_most: std::time::Duration) {
-        let mut rung = self.rung.lock();
-        if !*rung {
-            self.wake.wait_for(&mut rung, at_most);
-        }
-        *rung = false;
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! *Writing* hands what is queued to the operating system, *syncing* makes it durable, *telling* completes the entries in
 //! order. Whoever finds a job to be done that nobody is at may take it: the log's own threads, and a caller that would
-//! have to wait anyway and finds the log idle, which saves it two changes of thread. So the next batch is written while
+//! have to wait anyway, or has nothing better to do (`here.rs`), and finds the log idle, which saves it two changes of thread. So the next batch is written while
 //! one is synced, and one is synced while the callers of the one before are woken; what queued while the disk was busy
 //! is the next batch, so group commit needs no interval. `gathering.rs` says when a sync is worth holding back for a moment.
 

@@ -3,7 +3,7 @@
 //! [`Log::append`] queues an [`Entry`] and gives it the next index. Everything that is queued is handed to the operating
 //! system with one vectored write, synced as the [`SyncMode`] asks, and completed in order, each step by one thread at a
 //! time while others are at the next: `jobs.rs` says by whom. No interval is waited for: whatever queued while the disk was busy
-//! is the next batch, after a moment for those who were just told to come back (`gathering.rs`). [`Log::append_and_wait`] is for callers that wait anyway, [`Log::append_here`] for those who have nothing better to do than a short write, [`Log::append_all`] for many entries. [`Log::open`]
+//! is the next batch, after a moment for those who were just told to come back (`gathering.rs`). [`Log::append_and_wait`] is for callers that wait anyway, [`Log::append_here`] for those who have nothing better to do than a short write (`here.rs`), [`Log::append_all`] for many entries. [`Log::open`]
 //! replays what is there, [`Log::read`] serves it again, [`Log::purge`] lets whole segments go that a checkpoint covers.
 //!
 //! Shards may number their entries by a `shard_index` from 1 on, as Raft groups do; 0 is no part of that. [`Log::truncate`]
@@ -73,6 +73,7 @@ mod frames;
 mod gate;
 mod gathering;
 mod group;
+mod here;
 mod jobs;
 mod log;
 mod observer;
@@ -96,6 +97,7 @@ pub use control::{Control, MAX_VOTE_BYTES, RESERVED_KINDS};
 pub use entry::{Ack, Entry, MAX_ENTRY_BYTES, Record};
 pub use error::{Error, Flaw, ReplayError, Result};
 pub use frame::frame_bytes;
+pub use here::Here;
 pub use log::Log;
 pub use observer::Observer;
 pub use options::{Options, SyncMethod, SyncMode};

@@ -13,11 +13,10 @@ use crate::state::{Shared, State};
 use crate::writer::Writer;
 use crate::{Entry, Error, Flaw, Options, Record, Recovery, ReplayError, Result, SyncMode};
 use longbow_disk::Disk;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// An open write-ahead log. All methods take `&self` and may be called from any thread. Dropping it closes it.
@@ -164,40 +163,6 @@ impl Log {
         self.queue_and_wait(group, &waiter)
     }
 
-    /// As [`append`](Log::append). On a log that has nothing else to do, and where that does not wait for the disk, this thread writes the entry and
-    /// calls `done` before it returns, which is quicker than to wake another. Not to be called by a completion.
-    ///
-    /// # Errors
-    ///
-    /// As `append`.
-    pub fn append_here(
-        &self,
-        entry: Entry,
-        done: Box<dyn FnOnce(Result<Ack>) + Send>,
-    ) -> Result<u64> {
-        let told = Arc::new(AtomicBool::new(false));
-        let tell = told.clone();
-        let done = move |ack| {
-            done(ack);
-            tell.store(true, Ordering::Release);
-        };
-        let group = Group::new([entry], Done::Call(Box::new(done)));
-        let waits = group.as_ref().is_ok_and(|group| group.until_durable);
-        let queued = self.queue_with(group, |shared, mut state| {
-            let Shared { options, .. } = shared;
-            let waits = waits
-                || options.sync == SyncMode::EveryAck
-                || state.is_behind(options.sync)
-                || !options.linger.is_zero();
-            if !waits && state.is_idle_but_for_one(options.sync) {
-                shared.help(state, false, || told.load(Ordering::Acquire));
-            } else {
-                shared.call_for_work(&mut state);
-            }
-        });
-        queued.map(|range| range.start)
-    }
-
     /// Queues what `waiter` is told of, and waits for that.
     pub(crate) fn queue_and_wait(
         &self,
@@ -238,14 +203,14 @@ impl Log {
         &self,
         group: std::result::Result<Group, (Error, Done)>,
     ) -> Result<Range<u64>> {
-        self.queue_with(group, |shared, mut state| shared.call_for_work(&mut state))
+        self.queue_with(group, |state| self.shared.call_for_work(state))
     }
 
-    /// The same; what is queued is dealt with by `then`.
-    fn queue_with(
+    /// The same; `then` sees to it that it is written.
+    pub(crate) fn queue_with(
         &self,
         group: std::result::Result<Group, (Error, Done)>,
-        then: impl FnOnce(&Shared, MutexGuard<'_, State>),
+        then: impl FnOnce(&mut State),
     ) -> Result<Range<u64>> {
         let queued = group.and_then(|mut group| {
             self.sum_ahead(&mut group);
@@ -253,7 +218,7 @@ impl Log {
             let now_us = (self.shared.options.clock)();
             let mut state = self.shared.state.lock();
             let first = state.enqueue(group, &self.shared.options, now_us)?;
-            then(&self.shared, state);
+            then(&mut state);
             Ok(first..first + count)
         });
         queued.map_err(|(error, done)| {

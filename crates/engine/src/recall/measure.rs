@@ -11,7 +11,7 @@ use crate::column_index::Reached;
 use crate::error::Result;
 use crate::graph::Wanted;
 use crate::schema::VectorColumn;
-use crate::turn;
+use crate::turn::Turn;
 use crate::vectors::Vectors;
 use crate::view::View;
 
@@ -96,6 +96,7 @@ pub(crate) fn truth(
     let mut tops: Vec<TopK> = queries.iter().map(|_| TopK::new(k)).collect();
     let mut stats = SearchStats::default();
     let (mut began, mut before) = (Instant::now(), reads());
+    let turn = Turn::begin();
     'scan: for part in view.parts(0) {
         let Some(vectors) = Vectors::of(part.batch, column)? else {
             continue;
@@ -117,7 +118,7 @@ pub(crate) fn truth(
                 }
                 let bytes = vectors.rows(run.start + first, BLOCK.min(run.len - first));
                 let row = run.first_row + first as u64;
-                turn::give_way();
+                turn.give_way();
                 for (query, top) in queries.iter().zip(&mut tops) {
                     flat::scan(query, row, bytes, &is_there, top, &mut stats);
                 }
@@ -160,6 +161,7 @@ pub(crate) fn climb(
         look: [blank; CLASSES.len()],
     };
     let mut all_found = 0;
+    let turn = Turn::begin();
     for (rung, ef) in LADDER.into_iter().enumerate() {
         if all_found > 1 {
             // More effort finds no less, and compares more in proportion.
@@ -174,7 +176,7 @@ pub(crate) fn climb(
         let mut stats = [SearchStats::default()];
         let query = std::slice::from_ref(query);
         let give_way = || {
-            turn::give_way();
+            turn.give_way();
             false
         };
         let wanted = Wanted {

@@ -276,7 +276,8 @@ fn pause_where_cold(
     }
 }
 
-/// What each effort finds for each query, and its true neighbours; `pause` is called after each and amid the scan for all.
+/// What each effort finds for each query, and its true neighbours; `pause` is called after each and amid the scan for all, and may end
+/// it early.
 fn measure(
     vectors: Vec<Vec<f32>>,
     k: usize,
@@ -287,19 +288,16 @@ fn measure(
     let prepare = |vector: &Vec<f32>| Ok(Query::new(column.space, vector)?);
     let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
     let truths = truth(&queries, k, (view, column), pause)?;
-    let one = |((vector, query), truth): ((Vec<f32>, &Query), Vec<longbow_index::Neighbor>)| {
+    let mut all = Vec::with_capacity(truths.len());
+    for ((vector, query), truth) in vectors.into_iter().zip(&queries).zip(truths) {
         let (began, before) = (Instant::now(), reads());
         let measured = climb(vector, query, &truth, reached, (view, column))?;
-        // Whoever asked for it looks whether the node stops.
-        let _ = pause(began, before);
-        Ok((measured, truth))
-    };
-    vectors
-        .into_iter()
-        .zip(&queries)
-        .zip(truths)
-        .map(one)
-        .collect()
+        all.push((measured, truth));
+        if pause(began, before).is_break() {
+            break;
+        }
+    }
+    Ok(all)
 }
 
 impl Recall {

@@ -18,12 +18,18 @@ impl Observer for Held {
 }
 
 fn held_log(sync: SyncMode) -> (Log, Sender<()>) {
+    held_log_of(Options {
+        sync,
+        ..Options::new("log")
+    })
+}
+
+fn held_log_of(options: Options) -> (Log, Sender<()>) {
     let (release, held) = channel();
     let options = Options {
-        sync,
         observer: Arc::new(Held(Mutex::new(held))),
         prepared_segments: 0,
-        ..Options::new("log")
+        ..options
     };
     let disk = Arc::new(MemoryDisk::new());
     let (log, _) = Log::open(disk, options, 0, &mut |_| Ok(())).unwrap();
@@ -52,7 +58,7 @@ fn a_caller_works_beside_a_sync_that_it_does_not_wait_for() {
     });
 }
 
-/// Hands in an entry by `append_here`; what it is told, and whether that was before it returned.
+/// Hands in an entry by `append_here`; what it is told, and whether that was by this thread.
 fn append_here(log: &Log, entry: Entry) -> (Receiver<crate::Result<crate::Ack>>, bool) {
     let (tell, told) = channel();
     let (caller, here) = (thread::current().id(), channel());
@@ -61,52 +67,72 @@ fn append_here(log: &Log, entry: Entry) -> (Receiver<crate::Result<crate::Ack>>,
         let _ = here.0.send(thread::current().id() == caller);
         tell.send(ack).unwrap();
     };
-    log.append_here(entry, Box::new(done)).unwrap();
+    drop(log.append_here(entry, Box::new(done)).unwrap());
     let is_here = here.1.try_recv().unwrap_or(false);
     (told, is_here)
 }
 
+/// In the background, and so many bytes may be unsynced.
+fn behind(max_unsynced_bytes: u64) -> SyncMode {
+    SyncMode::Background {
+        max_unsynced_bytes,
+        max_unsynced_age: Duration::MAX,
+    }
+}
+
 #[test]
 fn who_appends_here_is_told_before_it_returns_beside_a_sync_that_it_does_not_wait_for() {
-    let sync = SyncMode::Background {
-        max_unsynced_bytes: u64::MAX,
-        max_unsynced_age: Duration::MAX,
-    };
-    let (log, release) = held_log(sync);
+    let (log, release) = held_log(behind(u64::MAX));
     log.append_and_wait([Entry::default()]).unwrap();
     wait_for(&log, |state| state.syncing && state.idle == 1);
     // Nobody can be called.
     log.shared.state.lock().called = true;
     let (told, is_here) = append_here(&log, Entry::default());
-    assert!(is_here);
-    assert!(matches!(told.try_recv(), Ok(Ok(ack)) if ack.index == 2 && !ack.durable));
     log.shared.state.lock().called = false;
     drop(release);
+    assert!(is_here);
+    assert!(matches!(told.try_recv(), Ok(Ok(ack)) if ack.index == 2 && !ack.durable));
 }
 
 #[test]
-fn who_appends_here_does_not_wait_for_the_disk() {
-    let behind = SyncMode::Background {
-        max_unsynced_bytes: 0,
-        max_unsynced_age: Duration::MAX,
+fn who_appends_here_does_not_wait_for_a_sync_nor_for_others() {
+    let written = |sync_method, linger| Options {
+        sync: SyncMode::EveryAck,
+        sync_method,
+        linger,
+        ..Options::new("log")
     };
-    let far = SyncMode::Background {
-        max_unsynced_bytes: u64::MAX,
-        max_unsynced_age: Duration::MAX,
+    let background = |sync| Options {
+        sync,
+        ..Options::new("log")
+    };
+    let lingering = Options {
+        linger: Duration::from_millis(1),
+        ..background(behind(u64::MAX))
     };
     let cases = [
-        (behind, Entry::default()),
-        (far, durable()),
-        (SyncMode::EveryAck, Entry::default()),
+        (background(behind(0)), Entry::default()),
+        (background(behind(u64::MAX)), durable()),
+        (
+            written(SyncMethod::Fdatasync, Duration::ZERO),
+            Entry::default(),
+        ),
+        (written(SyncMethod::Dsync, Duration::ZERO), Entry::default()),
+        (lingering, Entry::default()),
     ];
-    for (sync, entry) in cases {
-        let (log, release) = held_log(sync);
-        // The sync that it has to wait for does not end, and yet it returns.
-        let (told, is_here) = append_here(&log, entry);
-        assert!(!is_here && told.try_recv().is_err(), "{sync:?}");
-        drop(release);
-        let ack = told.recv_timeout(Duration::from_secs(60));
-        assert!(matches!(ack, Ok(Ok(ack)) if ack.durable), "{sync:?}");
+    for (options, entry) in cases {
+        let (log, release) = held_log_of(options.clone());
+        let (tell, returned) = channel();
+        thread::scope(|scope| {
+            scope.spawn(|| tell.send(append_here(&log, entry)).unwrap());
+            // The sync that the acknowledgement waits for does not end, and yet it returns.
+            let returned = returned.recv_timeout(Duration::from_secs(60));
+            drop(release);
+            let (told, is_here) = returned.expect("it returned");
+            assert!(!is_here, "{options:?}");
+            let ack = told.recv_timeout(Duration::from_secs(60));
+            assert!(matches!(ack, Ok(Ok(_))), "{options:?}");
+        });
     }
 }
 

@@ -1,7 +1,7 @@
 //! A stream: rows come and go while searches run.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use longbow_engine::SearchRequest;
@@ -138,6 +138,11 @@ impl Stream<'_> {
             .queries(round * count, count, self.moment(round))
     }
 
+    fn requests_of(&self, round: usize) -> Vec<SearchRequest> {
+        let effort = Some(self.settings.effort);
+        requests(&self.queries(round), self.settings.k, effort)
+    }
+
     fn round(&mut self, number: usize, round: &Round) -> Result<RoundRow, Error> {
         let moment = self.moment(number);
         let (mut inserted, mut deleted, mut writes) = (0, 0, Vec::new());
@@ -154,8 +159,11 @@ impl Stream<'_> {
             });
         }
         let queries = self.queries(number);
-        let requests = requests(&queries, self.settings.k, Some(self.settings.effort));
-        let (took, beside) = self.write_beside_searches(&writes, &requests, round.searches)?;
+        let requests = self.requests_of(number);
+        // Of the round before, so that no query of this one was asked.
+        let warm = self.requests_of(number - 1);
+        let (took, beside) =
+            self.write_beside_searches(&writes, (&warm, &requests), round.searches)?;
         drop(writes);
         self.beside_writes.add(&beside.latencies);
         let memory = (host::resident_bytes(), host::anonymous_bytes());
@@ -177,22 +185,26 @@ impl Stream<'_> {
         })
     }
 
-    /// Writes, and waits for the index, while another thread searches; how long the writes took until they were
+    /// Writes, and waits for the index, while another thread searches, which is warmed before; how long the writes took until they were
     /// acknowledged, and what came of the searches.
     fn write_beside_searches(
         &self,
         writes: &[Drawn],
-        requests: &[SearchRequest],
+        (warm, requests): (&[SearchRequest], &[SearchRequest]),
         least: usize,
     ) -> Result<(Duration, Beside), Error> {
-        let (warm, over) = (Barrier::new(2), AtomicBool::new(false));
+        let over = AtomicBool::new(false);
+        let (tell, is_warm) = channel();
         std::thread::scope(|scope| {
-            let searcher = scope.spawn(|| {
-                let warmed = self.warm(requests);
-                warm.wait();
-                warmed.and_then(|()| self.search_until(&over, requests, least))
+            let over = &over;
+            let searcher = scope.spawn(move || {
+                let warmed = self.warm(warm);
+                // An error: nobody waits for it any more.
+                let _ = tell.send(());
+                warmed.and_then(|()| self.search_until(over, requests, least))
             });
-            warm.wait();
+            // An error: it has ended, and says why below.
+            let _ = is_warm.recv();
             let written = self.write(writes);
             over.store(true, Ordering::Relaxed);
             let searched = searcher.join().unwrap_or(Err(Error::Thread));
@@ -287,7 +299,7 @@ impl Stream<'_> {
         }
         let queries = self.queries(rounds);
         let mut idle = [Histogram::new(), Histogram::new()];
-        let requests = requests(&queries, self.settings.k, Some(self.settings.effort));
+        let requests = self.requests_of(rounds);
         let many = requests.iter().cycle().take(IDLE_SEARCHES);
         let many: Vec<_> = many.cloned().collect();
         for _ in 0..IDLE_TURNS {
