@@ -12,8 +12,11 @@ use crate::graph::Graph;
 use crate::memory;
 use crate::shared::Shared;
 
-/// One part in so many of what is free is left to the system, for rows.
+/// One part in so many of what is free is left to the system, for rows,
 const LEFT: u64 = 8;
+/// but so much at least, up to half of it: it reads pieces of up to 8 MiB ahead, for each thread, and where a control group has
+/// no room for them it ends the process.
+const LEAST_LEFT: u64 = 24 << 20;
 /// So much is copied before it is looked again at what is free.
 const AT_ONCE: u64 = 32 << 20;
 
@@ -31,7 +34,7 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
     let to_come = memory::to_come(catalog, options, None);
     let free = options.memory_limit.saturating_sub(needed);
     let free = free.saturating_sub(to_come);
-    let room = free - free / LEFT;
+    let room = room_of(free);
     let in_files: u64 = graphs.iter().map(|graph| graph.bytes_in_files()).sum();
     // The system can have all of it in memory. If that is not sure any more, what is kept stays.
     let fits = match kept_bytes {
@@ -53,6 +56,11 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
     false
 }
 
+/// How much of what is free may be used for copies.
+fn room_of(free: u64) -> u64 {
+    free - (free / LEFT).max(LEAST_LEFT.min(free / 2))
+}
+
 /// Lets go of so many bytes, or of all; false if nothing was kept that could be let go of.
 pub(crate) fn let_go(catalog: &Catalog, bytes: u64) -> bool {
     let mut left = bytes;
@@ -71,4 +79,18 @@ fn in_files(catalog: &Catalog) -> Vec<Arc<Graph>> {
         all.extend(graphs.filter(|graph| matches!(**graph, Graph::SpFresh { .. })));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_is_left_an_eighth_and_what_it_reads_ahead() {
+        const MIB: u64 = 1 << 20;
+        let cases = [(0, 0), (10, 5), (48, 24), (80, 56), (192, 168), (800, 700)];
+        for (free, room) in cases {
+            assert_eq!(room_of(free * MIB), room * MIB, "{free}");
+        }
+    }
 }
