@@ -14,9 +14,9 @@ use crate::shared::Shared;
 
 /// One part in so many of what is free is left to the system, for rows,
 const LEFT: u64 = 8;
-/// but so much at least, up to half of it: it reads pieces of up to 8 MiB ahead, for each thread, and where a control group has
-/// no room for them it ends the process.
-const LEAST_LEFT: u64 = 24 << 20;
+/// but so much at least, up to three quarters of it: some systems read pieces of 8 MiB ahead, for each thread that meets a page that is not
+/// there, and where a control group has no room for them it ends the process.
+const LEAST_LEFT: u64 = 40 << 20;
 /// So much is copied before it is looked again at what is free.
 const AT_ONCE: u64 = 32 << 20;
 
@@ -58,7 +58,7 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
 
 /// How much of what is free may be used for copies.
 fn room_of(free: u64) -> u64 {
-    free - (free / LEFT).max(LEAST_LEFT.min(free / 2))
+    free - (free / LEFT).max(LEAST_LEFT.min(free / 4 * 3))
 }
 
 /// Lets go of so many bytes, or of all; false if nothing was kept that could be let go of.
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn the_system_is_left_an_eighth_and_what_it_reads_ahead() {
         const MIB: u64 = 1 << 20;
-        let cases = [(0, 0), (10, 5), (48, 24), (80, 56), (192, 168), (800, 700)];
+        let cases = [(0, 0), (8, 2), (48, 12), (80, 40), (320, 280), (800, 700)];
         for (free, room) in cases {
             assert_eq!(room_of(free * MIB), room * MIB, "{free}");
         }
