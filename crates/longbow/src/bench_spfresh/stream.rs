@@ -198,7 +198,7 @@ impl Stream<'_> {
         std::thread::scope(|scope| {
             let over = &over;
             let searcher = scope.spawn(move || {
-                let warmed = self.warm(warm);
+                let warmed = if least > 0 { self.warm(warm) } else { Ok(()) };
                 // An error: nobody waits for it any more.
                 let _ = tell.send(());
                 warmed.and_then(|()| self.search_until(over, requests, least))
