@@ -153,7 +153,9 @@ impl Searcher<'_> {
         let metric = self.column.space.metric;
         let mut again: Vec<(usize, usize)> = Vec::new();
         for (at, (found, answer)) in all.iter_mut().zip(&mut answers).enumerate() {
-            let look = Look::new(metric, found.stats.distance_computations, answer);
+            let away = curve.middle().away(queries[at].floats());
+            let compared = found.stats.distance_computations;
+            let look = Look::new(metric, away, compared, answer);
             match curve.judge(start, target, look) {
                 Judged::Enough(expected) => found.expected = Some(expected),
                 Judged::More(ef, expected) => {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::measure::{CLASSES, LADDER, Look, Measured};
+use super::middle::Middle;
 
 /// Measured queries that tell of a query: those whose walks went most alike.
 const ALIKE: usize = 24;
@@ -14,6 +15,10 @@ const PLENTY: usize = 128;
 const MADE_FARTHER: f32 = 9.0;
 /// Rows for each unit of effort from which on a walk is better than a scan.
 const ROWS_AN_EFFORT: u64 = 4;
+
+/// Deviations of the numbers of a look that may be rounding, and tell nothing: what is compared is a logarithm, or, where the
+/// metric is the inner product, small as it comes; a distance from the middle is a sum of many terms.
+const LEAST_DEVIATION: [f32; 4] = [1e-6, 1e-6, 1e-6, 1e-3];
 
 /// Where a measured query is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +34,12 @@ pub(crate) enum Origin {
 /// The recall of an index by effort, as of one moment.
 #[derive(Debug)]
 pub(crate) struct Curve {
-    /// The real ones last, the latest at the end.
+    /// The real ones last, the latest at the end. Those made to be ordinary stay also when they tell nothing any more of others.
     queries: Vec<(Origin, Arc<Measured>)>,
     /// Rows in the graph, and rows alive, when it was calibrated.
     rows: u64,
     live: u64,
+    middle: Arc<Middle>,
     /// Where ordinary queries are from.
     is_ordinary: Origin,
     /// By class and rung: the mean recall of ordinary queries.
@@ -67,25 +73,26 @@ pub(crate) enum Judged {
     Scan,
 }
 
-/// The looks of all queries at one class and rung, each number in units of its deviation among ordinary queries: what is
-/// unlike them is far from them, however different from each other the unlike ones are.
+/// The looks of all queries at one class and rung, each number in units of its deviation among queries made to be like the
+/// rows: what is unlike them is far from them, however different from each other the unlike ones are. Real ones would not do,
+/// which may be of several kinds: between these lies what no query of one kind differs by.
 #[derive(Debug)]
 struct Points {
-    mean: [f32; 3],
-    scale: [f32; 3],
-    points: Vec<[f32; 3]>,
+    mean: [f32; 4],
+    scale: [f32; 4],
+    points: Vec<[f32; 4]>,
 }
 
 impl Points {
-    fn new(looks: &[Look], ordinary: &[Look]) -> Self {
-        let n = ordinary.len().max(1) as f32;
-        let each = |of: &dyn Fn(usize) -> f32| -> [f32; 3] { std::array::from_fn(of) };
-        let mean = each(&|at| ordinary.iter().map(|look| look.0[at]).sum::<f32>() / n);
+    fn new(looks: &[Look], like_rows: &[Look]) -> Self {
+        let n = like_rows.len().max(1) as f32;
+        let each = |of: &dyn Fn(usize) -> f32| -> [f32; 4] { std::array::from_fn(of) };
+        let mean = each(&|at| like_rows.iter().map(|look| look.0[at]).sum::<f32>() / n);
         let scale = each(&|at| {
             let square = |look: &Look| (look.0[at] - mean[at]).powi(2);
-            let deviation = (ordinary.iter().map(square).sum::<f32>() / n).sqrt();
+            let deviation = (like_rows.iter().map(square).sum::<f32>() / n).sqrt();
             // What is the same for all tells nothing.
-            if deviation > 1e-6 {
+            if deviation > LEAST_DEVIATION[at] {
                 1.0 / deviation
             } else {
                 0.0
@@ -100,14 +107,18 @@ impl Points {
         new
     }
 
-    fn place(&self, look: Look) -> [f32; 3] {
+    fn place(&self, look: Look) -> [f32; 4] {
         std::array::from_fn(|at| (look.0[at] - self.mean[at]) * self.scale[at])
     }
 }
 
 impl Curve {
-    /// The curve of a graph that held so many rows when so many were alive.
-    pub fn new(queries: Vec<(Origin, Arc<Measured>)>, rows: u64, live: u64) -> Self {
+    /// The curve of a graph that held so many rows around this middle when so many were alive.
+    pub fn new(
+        queries: Vec<(Origin, Arc<Measured>)>,
+        middle: Arc<Middle>,
+        (rows, live): (u64, u64),
+    ) -> Self {
         let real = queries.iter().filter(|(of, _)| *of == Origin::Real).count();
         let mut drop = real.saturating_sub(REAL);
         let mut keep = |of: Origin| match of {
@@ -115,7 +126,6 @@ impl Curve {
                 drop -= 1;
                 false
             }
-            Origin::Ordinary => real < PLENTY,
             _ => true,
         };
         let mut queries: Vec<_> = queries.into_iter().filter(|(of, _)| keep(*of)).collect();
@@ -135,6 +145,7 @@ impl Curve {
                 easier(&ordinary, class, ordinary.len().div_ceil(4))
             }),
             is_ordinary,
+            middle,
             queries,
             rows,
             live,
@@ -148,7 +159,12 @@ impl Curve {
     pub fn with(&self, real: impl Iterator<Item = Measured>) -> Self {
         let mut queries = self.queries.clone();
         queries.extend(real.map(|measured| (Origin::Real, Arc::new(measured))));
-        Self::new(queries, self.rows, self.live)
+        Self::new(queries, Arc::clone(&self.middle), (self.rows, self.live))
+    }
+
+    /// The middle of the rows, for the looks of queries.
+    pub fn middle(&self) -> &Arc<Middle> {
+        &self.middle
     }
 
     /// The vectors of the last real queries, up to `most`.
@@ -221,16 +237,27 @@ impl Curve {
             .collect()
     }
 
+    /// Whether queries of such an origin tell of others.
+    fn tells(&self, of: Origin) -> bool {
+        of != Origin::Ordinary || of == self.is_ordinary
+    }
+
     fn alike(&self, class: usize, rung: usize, look: Look) -> Vec<&Measured> {
         let points = self.points[class * LADDER.len() + rung].get_or_init(|| {
             let look = |(_, one): &(Origin, Arc<Measured>)| one.look(class, rung);
             let looks: Vec<Look> = self.queries.iter().map(look).collect();
-            let is_ordinary = |(of, _): &&(Origin, _)| *of == self.is_ordinary;
-            let ordinary = self.queries.iter().filter(is_ordinary);
-            Points::new(&looks, &ordinary.map(look).collect::<Vec<_>>())
+            let of = |origin: Origin| -> Vec<Look> {
+                let is_of = |(of, _): &&(Origin, _)| *of == origin;
+                self.queries.iter().filter(is_of).map(look).collect()
+            };
+            let like_rows = of(Origin::Ordinary);
+            if like_rows.is_empty() {
+                return Points::new(&looks, &of(self.is_ordinary));
+            }
+            Points::new(&looks, &like_rows)
         });
         let place = points.place(look);
-        let away = |point: &[f32; 3]| -> f32 {
+        let away = |point: &[f32; 4]| -> f32 {
             let squares = point.iter().zip(&place).map(|(a, b)| (a - b) * (a - b));
             squares.sum()
         };
@@ -239,6 +266,7 @@ impl Curve {
             .iter()
             .zip(&self.queries)
             .enumerate()
+            .filter(|(_, (_, (of, _)))| self.tells(*of))
             .map(|(at, (point, (of, _)))| {
                 let farther = if *of == Origin::Real {
                     1.0
@@ -300,20 +328,24 @@ mod tests {
         let recall = |rung: usize| (rung as f32 / full as f32).min(1.0);
         let one = |at: usize| {
             let look = look + (at % 5) as f32 / 10.0;
-            Arc::new(Measured::of(recall, Look([look, look, 0.0])))
+            Arc::new(Measured::of(recall, Look([look, look, 0.0, 0.0])))
         };
         (0..count).map(|at| (origin, one(at))).collect()
     }
 
     fn look(of: f32) -> Look {
-        Look([of, of, 0.0])
+        Look([of, of, 0.0, 0.0])
+    }
+
+    fn curve(all: Vec<(Origin, Arc<Measured>)>, rows: u64) -> Curve {
+        Curve::new(all, Arc::default(), (rows, rows))
     }
 
     fn mixed() -> Curve {
         let mut all = queries(Origin::Ordinary, 64, 4, 1.0);
         all.extend(queries(Origin::Far, 48, 8, 5.0));
         all.extend(queries(Origin::Far, 48, 1_000, 9.0));
-        Curve::new(all, ROWS, ROWS)
+        curve(all, ROWS)
     }
 
     #[test]
@@ -346,10 +378,10 @@ mod tests {
 
     #[test]
     fn what_no_walk_reaches_is_scanned() {
-        let hard = Curve::new(queries(Origin::Ordinary, 64, 1_000, 1.0), ROWS, ROWS);
+        let hard = curve(queries(Origin::Ordinary, 64, 1_000, 1.0), ROWS);
         assert_eq!(hard.start(0.5, 10, true), None);
         // Of few rows a scan is as fast as the larger walks.
-        let small = |rows| Curve::new(queries(Origin::Ordinary, 64, 18, 1.0), rows, rows);
+        let small = |rows| curve(queries(Origin::Ordinary, 64, 18, 1.0), rows);
         assert_eq!(small(4_000).start(1.0, 10, true), None);
         assert_eq!(
             small(ROWS).start(1.0, 10, true).map(|start| start.ef),
@@ -375,14 +407,43 @@ mod tests {
         let later = plenty.with(real(REAL, 4));
         assert_eq!(first(&later).ef, 10);
         assert_eq!(later.real(10_000).len(), REAL);
-        assert_eq!(later.queries.len(), REAL + 96);
+        assert_eq!(later.queries.len(), REAL + 96 + 64);
+    }
+
+    #[test]
+    fn kinds_of_real_queries_do_not_blur_each_other() {
+        // Walks of one kind differ in the first number, kinds in the second.
+        let kind = |origin, count: usize, full: usize, of: f32| {
+            let recall = move |rung: usize| (rung as f32 / full as f32).min(1.0);
+            (0..count).map(move |at| {
+                let look = [
+                    (at % 20) as f32 / 10.0,
+                    of + (at % 3) as f32 / 50.0,
+                    0.0,
+                    0.0,
+                ];
+                (origin, Arc::new(Measured::of(recall, Look(look))))
+            })
+        };
+        let all: Vec<_> = kind(Origin::Ordinary, 64, 2, 0.0)
+            .chain(kind(Origin::Real, PLENTY, 2, 0.0))
+            .chain(kind(Origin::Real, PLENTY, 8, 1.0))
+            .chain(kind(Origin::Real, PLENTY, 8, 20.0))
+            .collect();
+        let curve = curve(all, ROWS);
+        let start = curve.start(0.9, 10, true).expect("reached");
+        for first in [0.0, 0.7, 1.9] {
+            let judge = |second| curve.judge(start, 0.9, Look([first, second, 0.0, 0.0]));
+            assert_eq!(judge(0.0), Judged::Enough(1.0), "{first}");
+            assert_eq!(judge(1.0), Judged::More(LADDER[8], 1.0), "{first}");
+        }
     }
 
     #[test]
     fn the_start_suits_the_easiest_quarter() {
         let mut all = queries(Origin::Real, PLENTY, 4, 1.0);
         all.extend(queries(Origin::Real, 2 * PLENTY, 16, 5.0));
-        let curve = Curve::new(all, ROWS, ROWS);
+        let curve = curve(all, ROWS);
         let first = |judged| curve.start(1.0, 10, judged).map(|start| start.ef);
         assert_eq!(first(true), Some(LADDER[4]));
         // Without a judgement it must suit all.

@@ -4,6 +4,7 @@ use longbow_index::{Query, SearchStats};
 use longbow_kernels::Kernels;
 
 use super::curve::Origin;
+use super::middle::Middle;
 use crate::column_index::Reached;
 use crate::dice::Dice;
 use crate::error::Result;
@@ -36,16 +37,17 @@ struct Shape {
     greatest: Vec<f32>,
 }
 
-/// Queries with where they are from; the same for the same rows; none if there are no rows.
+/// Queries with where they are from, and the middle of the rows; the same for the same rows; no queries if there are none.
 pub(crate) fn made(
     reached: &Reached,
     view: &View,
     column: &VectorColumn,
-) -> Result<Vec<(Origin, Vec<f32>)>> {
+) -> Result<(Vec<(Origin, Vec<f32>)>, Middle)> {
     let rows: Vec<(u64, Vec<f32>)> = sample(view, column, ROWS)?
         .into_iter()
         .map(|(row, bytes)| (row, decode(column, &bytes)))
         .collect();
+    let middle = Middle::of(column.space.metric, rows.iter().map(|(_, row)| &row[..]));
     let shape = Shape::of(&rows, column.space.dim);
     let mut dice = Dice::new(rows.len() as u64);
     let (mut queries, mut steps) = (Vec::new(), Vec::new());
@@ -60,17 +62,20 @@ pub(crate) fn made(
         queries.push((Origin::Ordinary, another(&near, &mut dice)));
     }
     if steps.is_empty() {
-        return Ok(queries);
+        return Ok((queries, middle));
     }
-    let middle = steps.len() / 2;
-    let typical = *steps.select_nth_unstable_by(middle, f32::total_cmp).1;
+    let half = steps.len() / 2;
+    let typical = *steps.select_nth_unstable_by(half, f32::total_cmp).1;
+    let ordinary = queries.len();
     for at in 0..FAR {
         let row = &rows[at * rows.len() / FAR].1;
-        for far in shape.far(row, typical, &mut dice) {
+        // A row itself, moved, would still be its own neighbour, to which the edges of its others lead.
+        let like_row = queries[at * ordinary / FAR].1.clone();
+        for far in shape.far((&like_row, row), typical, &mut dice) {
             queries.push((Origin::Far, far));
         }
     }
-    Ok(queries)
+    Ok((queries, middle))
 }
 
 impl Shape {
@@ -98,13 +103,18 @@ impl Shape {
         shape
     }
 
-    /// One query of each kind that is unlike the rows, from near to far: a row moved towards the mean, one with noise at the
+    /// One query of each kind that is unlike the rows, from near to far: one like a row moved towards the mean, one with noise at the
     /// scale of its neighbours, one with noise at the scale of all rows, noise of the rows' mean and deviation, noise in
     /// their range.
-    fn far(&self, row: &[f32], typical: f32, dice: &mut Dice) -> [Vec<f32>; 5] {
+    fn far(
+        &self,
+        (like_row, row): (&[f32], &[f32]),
+        typical: f32,
+        dice: &mut Dice,
+    ) -> [Vec<f32>; 5] {
         let way = MOVED.0 + (MOVED.1 - MOVED.0) * dice.uniform();
         let toward = |(x, mean): (&f32, &f32)| x + way * (mean - x);
-        let moved = row.iter().zip(&self.mean).map(toward).collect();
+        let moved = like_row.iter().zip(&self.mean).map(toward).collect();
         let noise: Vec<f32> = row.iter().map(|_| dice.normal()).collect();
         let scale = NOISE * typical / length(&noise).max(f32::MIN_POSITIVE);
         let near = row.iter().zip(&noise).map(|(x, z)| x + scale * z).collect();

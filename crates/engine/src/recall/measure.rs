@@ -7,6 +7,7 @@ use longbow_disk::{ReadOnce, reads};
 use longbow_index::{Neighbor, Query, SearchStats, TopK, flat};
 use longbow_kernels::Metric;
 
+use super::middle::Middle;
 use crate::column_index::Reached;
 use crate::error::Result;
 use crate::graph::Wanted;
@@ -27,25 +28,26 @@ const MOST: usize = CLASSES[CLASSES.len() - 1];
 /// Rows that are compared with all queries before the next ones are read: they stay in the cache.
 const BLOCK: usize = 64;
 
-/// How a walk went: what is seen of it without knowing the truth.
+/// What is seen of a query and its walk without knowing the truth.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Look(pub [f32; 3]);
+pub(crate) struct Look(pub [f32; 4]);
 
 impl Look {
-    /// Of a walk that made so many comparisons and found these, nearest first.
-    pub fn new(metric: Metric, comparisons: u64, found: &[Neighbor]) -> Self {
+    /// Of a query so far from the middle of the rows ([`Middle::away`]), whose walk made so many comparisons and found these,
+    /// nearest first.
+    pub fn new(metric: Metric, away: f32, comparisons: u64, found: &[Neighbor]) -> Self {
         let (Some(first), Some(last)) = (found.first(), found.last()) else {
-            return Look([0.0; 3]);
+            return Look([0.0; 4]);
         };
         let compared = (comparisons.max(1) as f32).ln();
         let (near, far) = (first.distance, last.distance);
         if metric == Metric::Dot {
             // May be negative, so there is no logarithm to take.
-            return Look([compared, far, far - near]);
+            return Look([compared, far, far - near, away]);
         }
         let far = far.max(f32::MIN_POSITIVE);
         // A row that is almost the query itself says no more than one that is near.
-        Look([compared, far.ln(), (far / near.max(1e-3 * far)).ln()])
+        Look([compared, far.ln(), (far / near.max(1e-3 * far)).ln(), away])
     }
 }
 
@@ -143,7 +145,7 @@ pub(crate) fn share(
 /// Walks for the query with the efforts of the ladder. Rows from the watermark on are scanned by a search, and so found.
 pub(crate) fn climb(
     vector: Vec<f32>,
-    query: &Query,
+    (query, middle): (&Query, &Middle),
     truth: &[Neighbor],
     reached: &Reached,
     (view, column): (&View, &VectorColumn),
@@ -154,7 +156,8 @@ pub(crate) fn climb(
         .filter(|one| one.row >= reached.watermark)
         .copied()
         .collect();
-    let blank = [Look([0.0; 3]); LADDER.len()];
+    let blank = [Look([0.0; 4]); LADDER.len()];
+    let away = middle.away(&vector);
     let mut measured = Measured {
         vector,
         recall: [[0.0; LADDER.len()]; CLASSES.len()],
@@ -168,8 +171,8 @@ pub(crate) fn climb(
             let more = (ef as f32 / LADDER[rung - 1] as f32).ln();
             for class in 0..CLASSES.len() {
                 measured.recall[class][rung] = measured.recall[class][rung - 1];
-                let Look([compared, far, spread]) = measured.look[class][rung - 1];
-                measured.look[class][rung] = Look([compared + more, far, spread]);
+                let Look([compared, far, spread, _]) = measured.look[class][rung - 1];
+                measured.look[class][rung] = Look([compared + more, far, spread, away]);
             }
             continue;
         }
@@ -197,8 +200,12 @@ pub(crate) fn climb(
             let answered = near.iter().chain(&tail).map(|one| one.distance);
             let recall = share(truth, k, answered).unwrap_or(1.0);
             measured.recall[class][rung] = recall;
-            measured.look[class][rung] =
-                Look::new(column.space.metric, stats[0].distance_computations, near);
+            measured.look[class][rung] = Look::new(
+                column.space.metric,
+                away,
+                stats[0].distance_computations,
+                near,
+            );
             full &= recall >= 1.0;
         }
         all_found += u32::from(full);
@@ -236,7 +243,7 @@ mod tests {
     fn a_look_is_finite_whatever_was_found() {
         for metric in [Metric::Euclidean, Metric::Cosine, Metric::Dot] {
             for found in [&[][..], &[0.0], &[0.0, 0.0], &[0.0, 1.0], &[-2.0, -1.0]] {
-                let Look(numbers) = Look::new(metric, 0, &at(found));
+                let Look(numbers) = Look::new(metric, 0.0, 0, &at(found));
                 assert!(
                     numbers.iter().all(|x| x.is_finite()),
                     "{metric:?} {found:?}"

@@ -14,6 +14,7 @@ mod curve;
 mod gauge;
 mod made;
 mod measure;
+mod middle;
 mod samples;
 mod thread;
 

@@ -11,6 +11,7 @@ use longbow_index::Query;
 use super::curve::{Curve, Origin};
 use super::made::made;
 use super::measure::{CLASSES, Measured, climb, share, truth};
+use super::middle::Middle;
 use super::{LEAST_ROWS, Recall};
 use crate::column_index::{ColumnIndex, Reached};
 use crate::dataset::Dataset;
@@ -35,6 +36,8 @@ const REAL: usize = 128;
 /// How many times as much as a query made to be like the rows a real one misses. On the three sets of `bench/ann` it is
 /// between 1.2 and 2.2 for k = 10 and efforts of 10 to 40.
 const MADE_MISS: f32 = 2.0;
+/// The same of one made to be unlike them.
+const FAR_MISS: f32 = 3.0;
 /// The part of an index that may be missing, or come in the meantime, when it is measured: a hundredth.
 const GROWN: u64 = 100;
 /// Longest sleep.
@@ -156,7 +159,8 @@ pub(crate) fn calibrate(
     let (mut reached, mut view) = (index.reached(), dataset.view());
     let (rows, live) = (reached.graph.len() as u64, view.live);
     let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-    let mut queries = made(&reached, &view, column)?;
+    let (mut queries, middle) = made(&reached, &view, column)?;
+    let middle = Arc::new(middle);
     let real = index
         .recall
         .curve()
@@ -176,11 +180,12 @@ pub(crate) fn calibrate(
         let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
         let most = CLASSES[CLASSES.len() - 1];
         let pause = |since, before| pause_where_cold(shared, part, since, before);
-        let all = measure(vectors, most, &reached, (&view, column), &pause)?;
+        let all = measure((vectors, &middle), most, &reached, (&view, column), &pause)?;
         measured.extend(piece.iter().zip(all).map(|((of, _), (one, _))| {
             let one = match of {
                 Origin::Ordinary => one.missing(MADE_MISS),
-                _ => one,
+                Origin::Far => one.missing(FAR_MISS),
+                Origin::Real => one,
             };
             (*of, Arc::new(one))
         }));
@@ -196,7 +201,7 @@ pub(crate) fn calibrate(
     );
     // Otherwise it is due again as soon as the index has caught up.
     if !measured.is_empty() && !has_grown(&reached, rows) {
-        let curve = Curve::new(measured, rows, live);
+        let curve = Curve::new(measured, middle, (rows, live));
         index.recall.curve.store(Some(Arc::new(curve)));
     }
     Ok(())
@@ -226,7 +231,16 @@ pub(crate) fn measure_samples(
     let vectors = samples.iter().map(|sample| sample.vector.clone()).collect();
     let k = most.max(CLASSES[CLASSES.len() - 1]);
     let pause = |since, before| pause_where_cold(shared, part, since, before);
-    let all = measure(vectors, k, &first.reached, (&first.view, column), &pause)?;
+    // Without a curve none is learned from, and looks are in vain.
+    let curve = index.recall.curve();
+    let middle = curve.map_or_else(Arc::default, |curve| Arc::clone(curve.middle()));
+    let all = measure(
+        (vectors, &middle),
+        k,
+        &first.reached,
+        (&first.view, column),
+        &pause,
+    )?;
     if shared.stopping.load(Ordering::Acquire) {
         return Ok(0);
     }
@@ -279,7 +293,7 @@ fn pause_where_cold(
 /// What each effort finds for each query, and its true neighbours; `pause` is called after each and amid the scan for all, and may end
 /// it early.
 fn measure(
-    vectors: Vec<Vec<f32>>,
+    (vectors, middle): (Vec<Vec<f32>>, &Middle),
     k: usize,
     reached: &Reached,
     (view, column): (&View, &VectorColumn),
@@ -291,7 +305,7 @@ fn measure(
     let mut all = Vec::with_capacity(truths.len());
     for ((vector, query), truth) in vectors.into_iter().zip(&queries).zip(truths) {
         let (began, before) = (Instant::now(), reads());
-        let measured = climb(vector, query, &truth, reached, (view, column))?;
+        let measured = climb(vector, (query, middle), &truth, reached, (view, column))?;
         all.push((measured, truth));
         if pause(began, before).is_break() {
             break;
