@@ -1,5 +1,6 @@
 //! Measures whether recall targets are reached, of queries in the distribution of the rows and out of it, as one line of
-//! JSON for each: first with what the index tells of itself (`"traffic":false`), then with samples of such queries.
+//! JSON for each: first with what the index tells of itself (`"traffic":false`), then with samples of such queries. Between the two, the
+//! gauge stands beside the true recall of the answers that it was made from.
 //!
 //! ```text
 //! recall_target BASE.npy QUERIES.npy [--metric euclidean|cosine] [--queries 200]
@@ -22,6 +23,8 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 const K: usize = 10;
 const BATCH: usize = 1_000;
+/// Answers of which the gauge is the mean.
+const GAUGED: usize = 500;
 const TARGETS: [f32; 4] = [0.8, 0.9, 0.95, 0.99];
 
 /// The rows of a file.
@@ -113,11 +116,16 @@ fn distances(batch: &RecordBatch) -> Outcome<Vec<f32>> {
     Ok(floats.ok_or("distances are float32")?.values().to_vec())
 }
 
+/// How many of an answer are as near as the true neighbours.
+fn hits((found, bound): (&[f32], &f32)) -> usize {
+    found.iter().filter(|d| *d <= bound).count().min(K)
+}
+
 /// Asks one by one, and prints what came of it.
 fn ask(engine: &Engine, traffic: bool, kind: &str, queries: &[Vec<f32>]) -> Outcome<()> {
     let bounds = truth(engine, queries)?;
     for target in TARGETS {
-        let (mut hits, mut efforts, mut expected) = (0, 0, 0.0);
+        let (mut right, mut efforts, mut expected) = (0, 0, 0.0);
         let (mut took, mut slowest, mut scans) = (Duration::ZERO, 0, 0);
         for (query, bound) in queries.iter().zip(&bounds) {
             let request = SearchRequest {
@@ -127,11 +135,7 @@ fn ask(engine: &Engine, traffic: bool, kind: &str, queries: &[Vec<f32>]) -> Outc
             let started = Instant::now();
             let reply = engine.search("d", &request)?;
             took += started.elapsed();
-            hits += distances(&reply.batch)?
-                .iter()
-                .filter(|d| *d <= bound)
-                .count()
-                .min(K);
+            right += hits((&distances(&reply.batch)?, bound));
             let ef = reply.info.ef.unwrap_or(0);
             efforts += ef;
             slowest = slowest.max(ef);
@@ -139,7 +143,7 @@ fn ask(engine: &Engine, traffic: bool, kind: &str, queries: &[Vec<f32>]) -> Outc
             expected += f64::from(reply.info.recall_expected.unwrap_or(0.0));
         }
         let n = queries.len() as f64;
-        let recall = hits as f64 / (n * K as f64);
+        let recall = right as f64 / (n * K as f64);
         println!(
             "{{\"traffic\":{traffic},\"queries\":\"{kind}\",\"target\":{target},\"recall\":{recall:.4},\"expected\":{:.4},\"ef\":{:.1},\"largest_ef\":{slowest},\"scans\":{scans},\"qps\":{:.0}}}",
             expected / n,
@@ -155,11 +159,8 @@ fn ask(engine: &Engine, traffic: bool, kind: &str, queries: &[Vec<f32>]) -> Outc
             ..SearchRequest::nearest(Vec::new(), K)
         };
         let found = distances(&engine.search("d", &request)?.batch)?;
-        let of = found.chunks(K).zip(&bounds);
-        let hits: usize = of
-            .map(|(of, bound)| of.iter().filter(|d| *d <= bound).count().min(K))
-            .sum();
-        let recall = hits as f64 / (queries.len() * K) as f64;
+        let right: usize = found.chunks(K).zip(&bounds).map(hits).sum();
+        let recall = right as f64 / (queries.len() * K) as f64;
         if !traffic {
             println!("{{\"queries\":\"{kind}\",\"fixed_ef\":{ef},\"recall\":{recall:.4}}}");
         }
@@ -209,17 +210,26 @@ fn main() -> Outcome<()> {
     for (kind, queries) in &kinds {
         ask(&engine, false, kind, &queries[queries.len() / 2..])?;
     }
+    let mut answered = Vec::new();
     for (_, queries) in &kinds {
-        for some in queries[..queries.len() / 2].chunks(8) {
+        let traffic = &queries[..queries.len() / 2];
+        let bounds = truth(&engine, traffic)?;
+        for (some, bounds) in traffic.chunks(8).zip(bounds.chunks(8)) {
             let request = SearchRequest {
                 recall_target: Some(0.95),
                 vectors: some.to_vec(),
                 ..SearchRequest::nearest(Vec::new(), K)
             };
-            engine.search("d", &request)?;
+            let found = distances(&engine.search("d", &request)?.batch)?;
+            answered.extend(found.chunks(K).zip(bounds).map(hits));
             engine.measure_recall("d")?;
         }
-        println!("{{\"gauge\":{:?}}}", dataset.indexes()[0].recall());
+        let last = &answered[answered.len().saturating_sub(GAUGED)..];
+        println!(
+            "{{\"gauge\":{:.4},\"truth\":{:.4}}}",
+            dataset.indexes()[0].recall().unwrap_or(f64::NAN),
+            last.iter().sum::<usize>() as f64 / (last.len() * K) as f64
+        );
     }
     for (kind, queries) in &kinds {
         ask(&engine, true, kind, &queries[queries.len() / 2..])?;
