@@ -302,7 +302,10 @@ impl Searcher<'_> {
         let mut stats = vec![SearchStats::default(); queries.len()];
         let at = (self.view, self.column);
         let matching = self.rows.matching.as_ref();
-        let entries = |rows, passing| Entries { rows, passing };
+        let entries = |rows, passing| Entries {
+            rows,
+            passing: Some(passing),
+        };
         let filtered = matching.map(|rows| entries(rows.sample(), rows.len()));
         // Dead rows that did not leave the graph yet are in the way like rows that do not pass.
         let many_dead = self.view.live * 4 < index.graph.len() as u64 * 3;

@@ -252,7 +252,7 @@ impl Bench {
                     passes: &passes,
                     entries: Entries {
                         rows: &set.entries,
-                        passing: set.rows.len() as u64,
+                        passing: Some(set.rows.len() as u64),
                     },
                     is_over: None,
                 };

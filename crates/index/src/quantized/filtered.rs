@@ -8,6 +8,7 @@ use super::level::{LEVELS, Level};
 use super::passing::Passing;
 use super::scratch::Scratch;
 use super::search::{Steps, TWINS, Until};
+use super::through::{self, Through};
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
@@ -37,8 +38,9 @@ pub struct Entries<'a> {
     /// Some of them, at random: where the walk also begins, so that it finds those that pass though none does around the
     /// query. A hundred suffice; those that are not in the graph do not count.
     pub rows: &'a [u64],
-    /// How many pass, or more. If a walk turns out to be the worse way to find their nearest, it leaves them to a scan.
-    pub passing: u64,
+    /// How many pass, or more, if that is known. If a walk turns out to be the worse way to find their nearest, it leaves them to a
+    /// scan; if most pass, it goes through the others.
+    pub passing: Option<u64>,
 }
 
 /// Takes nodes of the level above the lowest: the nearest is where the walk begins.
@@ -46,17 +48,35 @@ struct Above;
 
 impl Admit for Above {
     #[inline(always)]
-    unsafe fn admit(&self, _: &Level, _: &mut Front, found: &mut Vec<Candidate>, node: Candidate) {
+    unsafe fn admit(
+        &self,
+        _: &Level,
+        _: (&mut Front, &mut Front),
+        found: &mut Vec<Candidate>,
+        node: Candidate,
+    ) {
         found.push(node);
     }
 }
 
-/// A walk first through the levels above, then through the lowest.
+/// A walk through all nodes, or first through the levels above, then along what passes of the lowest.
 enum Phase<'a> {
+    Through(Walk<'a, Through<'a>>),
     Above(Walk<'a, Above>),
     Below(FilteredWalk<'a>),
     /// Between the two.
     Between(Box<Scratch>),
+}
+
+impl Phase<'_> {
+    fn into_scratch(self) -> Box<Scratch> {
+        match self {
+            Phase::Through(walk) => walk.scratch,
+            Phase::Above(walk) => walk.scratch,
+            Phase::Below(walk) => walk.scratch,
+            Phase::Between(scratch) => scratch,
+        }
+    }
 }
 
 /// A search of a batch.
@@ -64,6 +84,8 @@ struct FilteredSearch<'a> {
     passing: Passing<'a>,
     ef: usize,
     entries: Entries<'a>,
+    /// Whether it may go through all nodes, which it tries once.
+    may_go_through: bool,
     phase: Phase<'a>,
 }
 
@@ -71,7 +93,27 @@ impl Steps for FilteredSearch<'_> {
     #[inline(always)]
     fn step(&mut self) -> bool {
         match &mut self.phase {
-            Phase::Below(walk) => walk.step(),
+            Phase::Below(walk) => {
+                if walk.step() {
+                    return true;
+                }
+                let Some(start) = walk.through.take() else {
+                    return false;
+                };
+                // SAFETY: walks find nodes that were written.
+                unsafe { self.go_through(Some(start)) };
+                true
+            }
+            Phase::Through(walk) => {
+                if walk.step() {
+                    return true;
+                }
+                let in_vain = walk.admit.gave_up();
+                if in_vain {
+                    self.go_along();
+                }
+                in_vain
+            }
             Phase::Above(walk) => {
                 if !walk.step() {
                     self.go_down();
@@ -86,6 +128,7 @@ impl Steps for FilteredSearch<'_> {
     fn scratch(&mut self) -> &mut Scratch {
         match &mut self.phase {
             Phase::Above(walk) => &mut walk.scratch,
+            Phase::Through(walk) => &mut walk.scratch,
             Phase::Below(walk) => &mut walk.scratch,
             Phase::Between(scratch) => scratch,
         }
@@ -93,6 +136,37 @@ impl Steps for FilteredSearch<'_> {
 }
 
 impl FilteredSearch<'_> {
+    /// What it is in, which it leaves.
+    fn leave(&mut self) -> Box<Scratch> {
+        let between = Phase::Between(Box::default());
+        std::mem::replace(&mut self.phase, between).into_scratch()
+    }
+
+    /// Begins a walk through all nodes, from a node of the lowest level or anew.
+    ///
+    /// # Safety
+    /// The start was written, and the write happened before.
+    unsafe fn go_through(&mut self, start: Option<Candidate>) {
+        let scratch = self.leave();
+        self.may_go_through = false;
+        // SAFETY: the caller vouches for the start.
+        let walk = unsafe { Through::walk(self.passing, self.ef, start, scratch) };
+        self.phase = walk.map_or_else(Phase::Between, Phase::Through);
+    }
+
+    /// Begins a walk along the nodes that pass.
+    fn go_along(&mut self) {
+        let scratch = self.leave();
+        match Walk::new(self.passing.graph, (1, LEVELS - 1), 1, Above, scratch) {
+            Ok(walk) => self.phase = Phase::Above(walk),
+            Err(scratch) => {
+                self.phase = Phase::Between(scratch);
+                // SAFETY: there is no start.
+                unsafe { self.begin_below(None) };
+            }
+        }
+    }
+
     /// Begins on the lowest level, below the nearest node of the level above.
     fn go_down(&mut self) {
         let graph = self.passing.graph;
@@ -114,12 +188,7 @@ impl FilteredSearch<'_> {
     /// `start` was written, and the write happened before.
     unsafe fn begin_below(&mut self, start: Option<Candidate>) {
         let graph = self.passing.graph;
-        let between = Phase::Between(Box::default());
-        let scratch = match std::mem::replace(&mut self.phase, between) {
-            Phase::Above(walk) => walk.scratch,
-            Phase::Below(walk) => walk.scratch,
-            Phase::Between(scratch) => scratch,
-        };
+        let scratch = self.leave();
         let start = start.or_else(|| {
             let entry = graph.ground().entry()?;
             // SAFETY: an entry was written before it became one.
@@ -133,7 +202,7 @@ impl FilteredSearch<'_> {
             Some(start) => unsafe {
                 Phase::Below(FilteredWalk::new(
                     self.passing,
-                    self.ef,
+                    (self.ef, self.may_go_through),
                     (start, self.entries),
                     scratch,
                 ))
@@ -232,19 +301,19 @@ impl QuantizedGraph {
             row: filtered.passes,
             twins: filtered.k.max(TWINS),
         };
-        let (phase, is_low) = match Walk::new(self, (1, LEVELS - 1), 1, Above, scratch) {
-            Ok(walk) => (Phase::Above(walk), false),
-            Err(scratch) => (Phase::Between(scratch), true),
-        };
         let mut search = FilteredSearch {
             passing,
             ef: filtered.ef.max(filtered.k),
             entries: filtered.entries,
-            phase,
+            may_go_through: true,
+            phase: Phase::Between(scratch),
         };
-        if is_low {
+        let most = |passing| through::is_for(passing, self.len());
+        if filtered.entries.passing.is_some_and(most) {
             // SAFETY: there is no start.
-            unsafe { search.begin_below(None) };
+            unsafe { search.go_through(None) };
+        } else {
+            search.go_along();
         }
         Some(search)
     }
@@ -258,11 +327,7 @@ impl QuantizedGraph {
         search: FilteredSearch<'_>,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
-        let mut scratch = match search.phase {
-            Phase::Above(walk) => walk.scratch,
-            Phase::Below(walk) => walk.scratch,
-            Phase::Between(scratch) => scratch,
-        };
+        let mut scratch = search.phase.into_scratch();
         let found = self.rerank(query, k, originals, &mut scratch);
         *stats += scratch.stats;
         self.pool.give(scratch);

@@ -16,9 +16,9 @@ impl FilteredWalk<'_> {
     /// The start was written, and the write happened before.
     pub(super) unsafe fn judge(&mut self, start: Candidate, entries: Entries<'_>) {
         let share = Share::of(self.passed, self.looked);
-        if share == Share::Most {
-            // SAFETY: the caller vouches for the start.
-            unsafe { self.go_through(start) };
+        if share == Share::Most && self.may_go_through {
+            self.end();
+            self.through = Some(start);
             return;
         }
         let more = share.wider(self.ef);
@@ -28,8 +28,13 @@ impl FilteredWalk<'_> {
             return;
         }
         let graph = self.passing.graph;
-        if FilterCost::elsewhere(entries.passing, graph.encoder().dim(), self.ef).is_scan() {
-            self.give_up();
+        let elsewhere = |passing| FilterCost::elsewhere(passing, graph.encoder().dim(), self.ef);
+        if entries
+            .passing
+            .map(elsewhere)
+            .is_some_and(|cost| cost.is_scan())
+        {
+            self.end();
             return;
         }
         self.most_behind = SLOTS;
@@ -48,7 +53,7 @@ impl FilteredWalk<'_> {
 
     /// Ends with nothing found.
     #[cold]
-    fn give_up(&mut self) {
+    fn end(&mut self) {
         let Scratch {
             front,
             around,
@@ -58,24 +63,5 @@ impl FilteredWalk<'_> {
         front.clear(1);
         around.clear();
         found.clear();
-    }
-
-    /// Goes through all nodes from now on.
-    ///
-    /// # Safety
-    /// The start was written, and the write happened before.
-    unsafe fn go_through(&mut self, start: Candidate) {
-        self.is_through = true;
-        let Scratch {
-            front, held, found, ..
-        } = &mut *self.scratch;
-        held.clear(self.ef);
-        front.open();
-        for node in found {
-            held.push(node.distance(), node.node());
-        }
-        // What does not pass around the start was passed over.
-        // SAFETY: the caller vouches for the start.
-        unsafe { self.follow(start.node(), start.distance()) };
     }
 }

@@ -7,8 +7,8 @@
 //!
 //! - The codes of a node's edges tell which of its neighbours are near enough to look behind. Of those only the numbers of
 //!   their neighbours are read, two cache lines.
-//! - Where most pass, to look behind the others would compare more than going through them does: there the walk takes
-//!   all edges, and ends when it holds enough that pass.
+//! - Where most pass, to look behind the others would compare more than going through them does: there it leaves the search to
+//!   a walk that does (`through.rs`).
 //! - A filter that opposes the query leaves nothing around it. So the walk begins at rows that pass, too, which the caller
 //!   names (`entries`).
 //! - Should what passes fall into parts that are not two edges from each other, the walk goes on through the nearest nodes
@@ -56,8 +56,10 @@ pub(super) struct FilteredWalk<'a> {
     begin: Begin<'a>,
     /// Whether so few pass that the walk also goes through the nearest that do not.
     pub(super) is_sparse: bool,
-    /// Whether so many pass that the walk goes through all nodes, and holds those that pass in `scratch.held`.
-    pub(super) is_through: bool,
+    /// Whether it ends where a walk through all nodes is better,
+    pub(super) may_go_through: bool,
+    /// and where that is to begin.
+    pub(super) through: Option<Candidate>,
     /// Nodes that were looked at around the start, and those of them that pass.
     pub(super) looked: usize,
     pub(super) passed: usize,
@@ -77,7 +79,7 @@ impl<'a> FilteredWalk<'a> {
     /// The start was written, and the write happened before.
     pub(super) unsafe fn new(
         passing: Passing<'a>,
-        ef: usize,
+        (ef, may_go_through): (usize, bool),
         (start, entries): (Candidate, Entries<'a>),
         scratch: Box<Scratch>,
     ) -> Self {
@@ -87,7 +89,8 @@ impl<'a> FilteredWalk<'a> {
             asked: 0..0,
             met: false,
             is_sparse: false,
-            is_through: false,
+            may_go_through,
+            through: None,
             begin: Begin::At(start, entries),
             wanted: 0,
             looked: 0,
@@ -205,8 +208,7 @@ impl<'a> FilteredWalk<'a> {
         Some((node, distance))
     }
 
-    /// Estimates the neighbours of `node`, and leaves those that may be near enough in `scratch.fresh`, if they pass or the
-    /// walk goes through all, and in `scratch.behind`, if they do not.
+    /// Estimates the neighbours of `node`, and leaves those that may be near enough in `scratch.fresh`, if they pass, and in `scratch.behind`, if they do not.
     ///
     /// # Safety
     /// The node was written, and the write happened before.
@@ -251,9 +253,7 @@ impl<'a> FilteredWalk<'a> {
                     continue;
                 }
                 let neighbor = Candidate::new(estimates[slot], id);
-                if self.is_through {
-                    fresh.push(neighbor);
-                } else if visited.was_passed_over(id) {
+                if visited.was_passed_over(id) {
                     behind.push(neighbor);
                 } else if passing.node(id) {
                     fresh.push(neighbor);
@@ -382,7 +382,7 @@ impl<'a> FilteredWalk<'a> {
         }
     }
 
-    /// Compares the nodes that were asked for, all of which pass, unless the walk goes through all.
+    /// Compares the nodes that were asked for, all of which pass.
     ///
     /// # Safety
     /// They were written, and the writes happened before.
@@ -394,6 +394,7 @@ impl<'a> FilteredWalk<'a> {
             let Scratch {
                 query,
                 front,
+                found,
                 fresh,
                 stats,
                 ..
@@ -407,42 +408,14 @@ impl<'a> FilteredWalk<'a> {
             // SAFETY: the caller vouches for the nodes.
             unsafe {
                 let distance = encoder.distance(query, blocks.vector(node));
-                if self.is_through && distance < front.limit() {
-                    front.widen(1);
-                }
                 let Some(place) = front.push(distance, node) else {
                     continue;
                 };
                 if place < NEAR {
                     blocks.prefetch_edges(node);
                 }
-                self.take(Candidate::new(distance, node));
+                self.passing.take(Candidate::new(distance, node), found);
             }
         }
-    }
-
-    /// Takes a node that was near enough, if it passes.
-    ///
-    /// # Safety
-    /// It was written, and the write happened before.
-    #[inline(always)]
-    unsafe fn take(&mut self, node: Candidate) {
-        let passing = self.passing;
-        let Scratch {
-            front, held, found, ..
-        } = &mut *self.scratch;
-        if self.is_through {
-            // SAFETY: the caller vouches for the node.
-            if !unsafe { passing.node(node.node()) } {
-                return;
-            }
-            held.push(node.distance(), node.node());
-            // Nothing beyond as many as are held is of use.
-            if held.limit() < f32::INFINITY {
-                front.tighten(held.limit());
-            }
-        }
-        // SAFETY: the caller vouches for the node.
-        unsafe { passing.take(node, found) };
     }
 }

@@ -4,21 +4,34 @@ use crate::candidate::Candidate;
 ///
 /// Good for the few hundred that a search holds: an insert moves some cache lines, which costs less than a heap's
 /// jumps. Not for many thousands.
-#[derive(Default)]
 pub(super) struct Front {
     /// Ascending. The lowest bit is the mark, above it the node, above that the distance.
     keys: Vec<u64>,
     capacity: usize,
+    /// Nothing so far or farther is taken.
+    bound: f32,
     /// All before it were visited.
     next: usize,
 }
 
 const VISITED: u64 = 1;
 
+impl Default for Front {
+    fn default() -> Self {
+        Front {
+            keys: Vec::new(),
+            capacity: 1,
+            bound: f32::INFINITY,
+            next: 0,
+        }
+    }
+}
+
 impl Front {
     pub(super) fn clear(&mut self, capacity: usize) {
         self.keys.clear();
         self.capacity = capacity.max(1);
+        self.bound = f32::INFINITY;
         self.next = 0;
     }
 
@@ -27,16 +40,11 @@ impl Front {
         self.capacity = self.capacity.saturating_add(more);
     }
 
-    /// Holds all from now on, until it is tightened.
-    pub(super) fn open(&mut self) {
-        self.capacity = usize::MAX;
-    }
-
-    /// Drops those that are farther, and holds as many as stay.
-    pub(super) fn tighten(&mut self, farthest: f32) {
-        let stay = self.keys.partition_point(|key| distance(*key) <= farthest);
+    /// Holds nothing that is as far or farther from now on, but those at just that distance that it holds.
+    pub(super) fn tighten(&mut self, bound: f32) {
+        let stay = self.keys.partition_point(|key| distance(*key) <= bound);
         self.keys.truncate(stay);
-        self.capacity = stay.max(1);
+        self.bound = self.bound.min(bound);
         self.next = self.next.min(stay);
     }
 
@@ -44,14 +52,18 @@ impl Front {
     #[inline(always)]
     pub(super) fn limit(&self) -> f32 {
         match self.keys.last() {
-            Some(last) if self.keys.len() >= self.capacity => distance(*last),
-            _ => f32::INFINITY,
+            Some(last) if self.keys.len() >= self.capacity => distance(*last).min(self.bound),
+            _ => self.bound,
         }
     }
 
     /// Takes a candidate if it is near enough, and returns its place.
     #[inline(always)]
     pub(super) fn push(&mut self, distance: f32, node: u32) -> Option<usize> {
+        // Without a bound what is infinitely far is taken.
+        if distance >= self.bound && self.bound < f32::INFINITY {
+            return None;
+        }
         let key = key(distance, node);
         if self.keys.len() >= self.capacity {
             if self.keys.last().is_some_and(|last| key >= *last) {
@@ -139,14 +151,17 @@ mod tests {
     }
 
     /// What a front is: a sorted list of distance, node and mark.
-    #[derive(Default)]
     struct Model {
         list: Vec<(f32, u32, bool)>,
         capacity: usize,
+        bound: f32,
     }
 
     impl Model {
         fn push(&mut self, distance: f32, node: u32) -> Option<usize> {
+            if distance >= self.bound && self.bound < f32::INFINITY {
+                return None;
+            }
             self.list.push((distance, node, false));
             self.list
                 .sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -156,8 +171,8 @@ mod tests {
 
         fn limit(&self) -> f32 {
             match self.list.get(self.capacity - 1) {
-                Some(last) => last.0,
-                None => f32::INFINITY,
+                Some(last) => last.0.min(self.bound),
+                None => self.bound,
             }
         }
 
@@ -170,8 +185,9 @@ mod tests {
         front.clear(capacity);
         let capacity = capacity.max(1);
         let mut model = Model {
+            list: Vec::new(),
             capacity,
-            ..Model::default()
+            bound: f32::INFINITY,
         };
         for (node, step) in steps.iter().enumerate() {
             // Nodes neither in order nor small.
@@ -194,7 +210,7 @@ mod tests {
                 Step::Tighten(farthest) => {
                     front.tighten(*farthest);
                     model.list.retain(|entry| entry.0 <= *farthest);
-                    model.capacity = model.list.len().max(1);
+                    model.bound = model.bound.min(*farthest);
                 }
             }
             prop_assert_eq!(front.limit(), model.limit());

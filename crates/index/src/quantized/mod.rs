@@ -52,6 +52,7 @@ mod search;
 mod share;
 #[cfg(test)]
 mod tests;
+mod through;
 mod walk;
 
 pub(crate) use save::NODE as SAVED_NODE;

@@ -53,9 +53,21 @@ impl Passing<'_> {
                 found.push(node);
                 return;
             }
-            let blocks = &self.graph.ground().blocks;
-            let (mut at, mut left) = (node.node(), self.twins);
-            while at != NONE && left > 0 {
+            self.take_compared(node, found);
+        }
+    }
+
+    /// Adds a node and its twins to `found` as far as they pass, by what its block says, which was just read.
+    ///
+    /// # Safety
+    /// As [`Passing::node`].
+    #[inline(always)]
+    pub(super) unsafe fn take_compared(&self, node: Candidate, found: &mut Vec<Candidate>) {
+        let blocks = &self.graph.ground().blocks;
+        let (mut at, mut left) = (node.node(), self.twins);
+        while at != NONE && left > 0 {
+            // SAFETY: the caller vouches for the node, and a twin was written before it was chained.
+            unsafe {
                 if (self.row)(blocks.row(at)) {
                     found.push(Candidate::new(node.distance(), at));
                     left -= 1;

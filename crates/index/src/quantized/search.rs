@@ -29,7 +29,7 @@ impl Admit for Visible<'_> {
     unsafe fn admit(
         &self,
         level: &Level,
-        front: &mut Front,
+        (front, _): (&mut Front, &mut Front),
         found: &mut Vec<Candidate>,
         node: Candidate,
     ) {

@@ -21,14 +21,15 @@ pub(super) const SLACK: f32 = 0.25;
 
 /// What a walk does with a node of its lowest level that was near enough when it was met.
 pub(super) trait Admit {
-    /// Adds to `found` what the node stands for, and widens the front if that is nothing.
+    /// Adds to `found` what the node stands for, and widens the front if that is nothing; or tightens it by what `held` holds
+    /// of what it takes.
     ///
     /// # Safety
     /// The node was written, and the write happened before.
     unsafe fn admit(
         &self,
         level: &Level,
-        front: &mut Front,
+        fronts: (&mut Front, &mut Front),
         found: &mut Vec<Candidate>,
         node: Candidate,
     );
@@ -42,7 +43,7 @@ impl Admit for Staying {
     unsafe fn admit(
         &self,
         level: &Level,
-        front: &mut Front,
+        (front, _): (&mut Front, &mut Front),
         found: &mut Vec<Candidate>,
         node: Candidate,
     ) {
@@ -65,7 +66,7 @@ impl Admit for Staying {
 /// several walks in turn, and need not wait.
 pub(super) struct Walk<'a, A> {
     graph: &'a QuantizedGraph,
-    admit: A,
+    pub(super) admit: A,
     ef: usize,
     /// The level on which it is.
     height: usize,
@@ -109,6 +110,31 @@ impl<'a, A: Admit> Walk<'a, A> {
             walk.begin(Candidate::new(distance, entry));
         }
         Ok(walk)
+    }
+
+    /// A walk for the query in `scratch`, whose table is filled, over the lowest level from `start`.
+    ///
+    /// # Safety
+    /// The start was written, and the write happened before.
+    pub(super) unsafe fn lowest(
+        graph: &'a QuantizedGraph,
+        start: Candidate,
+        ef: usize,
+        admit: A,
+        scratch: Box<Scratch>,
+    ) -> Self {
+        let mut walk = Walk {
+            graph,
+            admit,
+            ef,
+            height: 0,
+            bottom: 0,
+            asked: 0..0,
+            scratch,
+        };
+        // SAFETY: the caller vouches for the start.
+        unsafe { walk.begin(start) };
+        walk
     }
 
     /// Takes all steps.
@@ -185,10 +211,12 @@ impl<'a, A: Admit> Walk<'a, A> {
     #[inline(always)]
     unsafe fn take(&mut self, node: Candidate) {
         let level = self.level();
-        let Scratch { front, found, .. } = &mut *self.scratch;
+        let Scratch {
+            front, held, found, ..
+        } = &mut *self.scratch;
         if self.height == self.bottom {
             // SAFETY: the caller vouches for the node.
-            unsafe { self.admit.admit(level, front, found, node) };
+            unsafe { self.admit.admit(level, (front, held), found, node) };
         } else {
             found.push(node);
         }

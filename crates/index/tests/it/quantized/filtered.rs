@@ -8,16 +8,16 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A search with a handful of entries.
+/// A search with a handful of entries; if it is `known` how many rows pass, one that may go through the others.
 fn filtered(
     graph: &QuantizedGraph,
     data: &Data,
     query: &Query,
     (k, ef): (usize, usize),
-    passes: &(dyn Fn(u64) -> bool + Sync),
+    (passes, known): (&(dyn Fn(u64) -> bool + Sync), bool),
 ) -> (Vec<Neighbor>, SearchStats) {
     let passing: Vec<u64> = (0..data.rows() as u64).filter(|row| passes(*row)).collect();
-    let step = (passing.len() / 16).max(1);
+    let (count, step) = (passing.len() as u64, (passing.len() / 16).max(1));
     let entries: Vec<u64> = passing.into_iter().step_by(step).collect();
     let asked = Filtered {
         k,
@@ -25,7 +25,8 @@ fn filtered(
         passes,
         entries: Entries {
             rows: &entries,
-            passing: u64::MAX,
+            // Where few pass, a walk would leave them to a scan.
+            passing: Some(count).filter(|count| known && count * 4 >= data.rows() as u64),
         },
         is_over: None,
     };
@@ -57,13 +58,13 @@ fn recall(
     graph: &QuantizedGraph,
     data: &Data,
     ef: usize,
-    passes: impl Fn(&Query, u64) -> bool + Sync,
+    (passes, known): (impl Fn(&Query, u64) -> bool + Sync, bool),
 ) -> (f64, u64) {
     let (mut hits, mut wanted, mut compared) = (0, 0, 0);
     for query in &data.queries {
         let passes = |row: u64| passes(query, row);
         let exact = data.exact(query, 10, &passes);
-        let (found, stats) = filtered(graph, data, query, (10, ef), &passes);
+        let (found, stats) = filtered(graph, data, query, (10, ef), (&passes, known));
         assert!(found.is_sorted() && found.len() <= 10, "{found:?}");
         assert!(found.iter().all(|one| passes(one.row)), "{found:?}");
         let last = exact.last().map_or(f32::INFINITY, |one| one.distance);
@@ -95,13 +96,13 @@ fn a_filter_costs_neither_recall_nor_many_comparisons() -> Result<()> {
             let passes = |_: &Query, row: u64| {
                 row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 < (share << 32) / 100
             };
-            let (recall, compared) = recall(&graph, &data, 48, passes);
-            println!("{metric} {edge_codes} {share} %: recall {recall:.4}, {compared} compared");
-            assert!(recall >= 0.95, "{metric} {edge_codes} {share} %: {recall}");
-            assert!(
-                compared <= 1600,
-                "{metric} {edge_codes} {share} %: {compared}"
-            );
+            for known in [false, true] {
+                let (recall, compared) = recall(&graph, &data, 48, (passes, known));
+                let case = format!("{metric} {edge_codes} {share} % {known}");
+                println!("{case}: recall {recall:.4}, {compared} compared");
+                assert!(recall >= 0.95, "{case}: {recall}");
+                assert!(compared <= 1600, "{case}: {compared}");
+            }
         }
     }
     Ok(())
@@ -132,8 +133,8 @@ fn little_that_lies_elsewhere_is_left_to_a_scan() -> Result<()> {
         let stats = &mut SearchStats::default();
         graph.search_filtered(query, asked, &data, stats)
     };
-    assert_eq!(search(far.len() as u64), []);
-    assert_eq!(search(u64::MAX).len(), 10);
+    assert_eq!(search(Some(far.len() as u64)), []);
+    assert_eq!(search(None).len(), 10);
     let (found, missing) = scanned(&graph, &data, (query, 10), far.iter().copied());
     assert_eq!(
         (found, missing),
@@ -162,10 +163,35 @@ fn a_filter_that_opposes_the_query_is_followed_from_its_own_rows() -> Result<()>
     };
     let passes = |query: &Query, row: u64| (row + 7) % centres == cluster(query);
     assert!((0..100).all(|row| passes(&data.queries[0], row) == opposed(&data.queries[0], row)));
-    let (recall, compared) = recall(&graph, &data, 32, passes);
+    let (recall, compared) = recall(&graph, &data, 32, (passes, false));
     println!("recall {recall:.4}, {compared} compared");
     assert!(recall >= 0.95, "recall {recall}");
     assert!(compared <= 1000, "{compared} compared, of {rows}");
+    Ok(())
+}
+
+#[test]
+fn a_walk_through_all_is_given_up_where_what_passes_is_elsewhere() -> Result<()> {
+    let data = Data::clustered(floats(96, Metric::Euclidean), 8000, 40, 5)?;
+    let graph = build(&data)?;
+    let mut compared = 0;
+    for query in &data.queries[..20] {
+        // The farther half.
+        let far = data.exact(query, data.rows(), &all).split_off(4000);
+        let mut is_far = vec![false; data.rows()];
+        far.iter().for_each(|one| is_far[one.row as usize] = true);
+        let passes = |row: u64| is_far[row as usize];
+        let (found, stats) = filtered(&graph, &data, query, (10, 16), (&passes, true));
+        let (along, _) = filtered(&graph, &data, query, (10, 16), (&passes, false));
+        assert_eq!(along.len(), 10);
+        assert!(
+            found.is_empty() || found == along,
+            "left to a scan, or as if it had not been tried: {found:?}"
+        );
+        compared += stats.distance_computations;
+    }
+    // All of the nearer half would have to be gone through.
+    assert!(compared <= 20 * 1_000, "{compared}");
     Ok(())
 }
 
@@ -211,7 +237,7 @@ fn rows_are_scanned_exactly_by_their_codes() -> Result<()> {
 fn an_empty_graph_answers_with_nothing() -> Result<()> {
     let data = Data::clustered(floats(32, Metric::Euclidean), 10, 1, 5)?;
     let graph = QuantizedGraph::new(data.space, QuantizedParams::default())?;
-    let (found, _) = filtered(&graph, &data, &data.queries[0], (3, 10), &all);
+    let (found, _) = filtered(&graph, &data, &data.queries[0], (3, 10), (&all, true));
     assert!(found.is_empty() && !graph.is_prepared());
     let (found, missing) = scanned(&graph, &data, (&data.queries[0], 3), [5, 2].into_iter());
     assert!(found.is_empty() && missing == [5, 2]);
@@ -252,7 +278,7 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
                 let entries: Vec<u64> = passing().step_by(31).collect();
                 let entries = Entries {
                     rows: &entries,
-                    passing: u64::MAX,
+                    passing: None,
                 };
                 let asked = Filtered {
                     k: 10,
@@ -315,7 +341,7 @@ proptest! {
         rule in rules(),
         (rows, kinds, seed) in (1usize..700, 1u64..400, any::<u64>()),
         (k, narrow) in (1usize..30, 1usize..30),
-        edge_codes: bool,
+        (edge_codes, known) in any::<(bool, bool)>(),
     ) {
         let space = floats(6, Metric::Euclidean);
         let data = made(space, rows, |dice, _| {
@@ -337,9 +363,9 @@ proptest! {
         };
         for query in &data.queries[..5] {
             let expected = data.exact(query, k, &passes);
-            let (found, _) = filtered(&graph, &data, query, (k, 1 << 20), &passes);
+            let (found, _) = filtered(&graph, &data, query, (k, 1 << 20), (&passes, known));
             prop_assert_eq!(&found, &expected);
-            let (found, _) = filtered(&graph, &data, query, (k, narrow), &passes);
+            let (found, _) = filtered(&graph, &data, query, (k, narrow), (&passes, known));
             prop_assert!(found.is_sorted() && found.len() <= expected.len());
             let mut rows: Vec<u64> = found.iter().map(|one| one.row).collect();
             rows.sort_unstable();
@@ -359,7 +385,7 @@ fn a_walk_that_is_told_to_end_gives_what_it_has() -> Result<()> {
     let passes = |row: u64| row.is_multiple_of(4);
     let entries = Entries {
         rows: &[],
-        passing: u64::MAX,
+        passing: None,
     };
     let search = |is_over: Option<IsOver<'_>>| {
         let asked = Filtered {

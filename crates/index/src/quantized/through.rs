@@ -1,0 +1,100 @@
+//! The walk of a search with a filter that most rows pass.
+//!
+//! Useful where a walk that looks behind what does not pass would compare more than one that goes through it: this one follows the
+//! edges of all nodes, and ends when it holds enough that pass. Not useful where nothing passes around the query, however much
+//! does elsewhere: it gives up then, after a number of nodes by its effort.
+
+use std::cell::Cell;
+
+use super::QuantizedGraph;
+use super::front::Front;
+use super::level::{LEVELS, Level};
+use super::passing::Passing;
+use super::scratch::Scratch;
+use super::walk::{Admit, Walk};
+use crate::candidate::Candidate;
+
+/// Nodes that do not pass, for each that is to be held, after which a walk gives up.
+const IN_VAIN: usize = 16;
+/// The same for any effort.
+const FEWEST_IN_VAIN: usize = 64;
+/// Of ten rows, how many must pass.
+const OF_TEN: u64 = 4;
+
+/// Takes nodes that pass, and holds the front to what is nearer than the farthest of as many as the effort.
+pub(super) struct Through<'a> {
+    passing: Passing<'a>,
+    /// Nodes that may yet be met and not pass.
+    left: Cell<usize>,
+}
+
+impl Through<'_> {
+    /// Whether the walk ended since too little passed.
+    pub(super) fn gave_up(&self) -> bool {
+        self.left.get() == 0
+    }
+}
+
+impl Admit for Through<'_> {
+    #[inline(always)]
+    unsafe fn admit(
+        &self,
+        _: &Level,
+        (front, held): (&mut Front, &mut Front),
+        found: &mut Vec<Candidate>,
+        node: Candidate,
+    ) {
+        let before = found.len();
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.passing.take_compared(node, found) };
+        if found.len() > before {
+            held.push(node.distance(), node.node());
+            // Nothing beyond as many as are held is of use.
+            if held.limit() < f32::INFINITY {
+                front.tighten(held.limit());
+            }
+            return;
+        }
+        let left = self.left.get().saturating_sub(1);
+        self.left.set(left);
+        if left == 0 {
+            front.tighten(f32::NEG_INFINITY);
+        }
+    }
+}
+
+/// Whether so many of all rows pass that the walk goes through the others, as far as is known beforehand.
+pub(super) fn is_for(passing: u64, rows: usize) -> bool {
+    passing.saturating_mul(10) >= (rows as u64).saturating_mul(OF_TEN)
+}
+
+impl<'a> Through<'a> {
+    fn new(passing: Passing<'a>, ef: usize) -> Self {
+        let most = ef.saturating_mul(IN_VAIN).saturating_add(FEWEST_IN_VAIN);
+        Through {
+            passing,
+            left: Cell::new(most),
+        }
+    }
+
+    /// A walk from the highest level, or from a node of the lowest, which was written; the scratch comes back as an error if there are no nodes.
+    ///
+    /// # Safety
+    /// If there is a start, it was written, and the write happened before.
+    pub(super) unsafe fn walk(
+        passing: Passing<'a>,
+        ef: usize,
+        start: Option<Candidate>,
+        mut scratch: Box<Scratch>,
+    ) -> Result<Walk<'a, Self>, Box<Scratch>> {
+        let graph: &QuantizedGraph = passing.graph;
+        scratch.held.clear(ef);
+        // What is held says how much the front holds.
+        let (all, admit) = (usize::MAX, Through::new(passing, ef));
+        match start {
+            // SAFETY: the caller vouches for the start.
+            Some(start) => Ok(unsafe { Walk::lowest(graph, start, all, admit, scratch) }),
+            None => Walk::new(graph, (0, LEVELS - 1), all, admit, scratch),
+        }
+    }
+}
