@@ -5,11 +5,11 @@ use std::sync::{Arc, OnceLock};
 use super::measure::{CLASSES, LADDER, Look, Measured};
 use super::middle::Middle;
 
-/// Measured queries that tell of a query: those whose walks went most alike.
+/// Measured queries that tell of a query: those that look most alike, in how their walks went and where they lie.
 const ALIKE: usize = 24;
 /// Real queries that are kept, the last ones.
 const REAL: usize = 512;
-/// Real queries from which on they say what is ordinary, and those made from rows to be ordinary are dropped.
+/// Real queries from which on they say what is ordinary, and those made from rows to be ordinary are only what looks are measured by.
 const PLENTY: usize = 128;
 /// How much farther a made query counts than a real one: squared.
 const MADE_FARTHER: f32 = 9.0;

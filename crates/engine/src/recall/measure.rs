@@ -69,6 +69,12 @@ impl Measured {
         self.look[class][rung]
     }
 
+    /// Without its vector, which only real ones are measured by again.
+    pub fn nameless(mut self) -> Self {
+        self.vector = Vec::new();
+        self
+    }
+
     /// As if it had missed `times` as much.
     pub fn missing(mut self, times: f32) -> Self {
         for recall in self.recall.iter_mut().flatten() {
@@ -157,7 +163,7 @@ pub(crate) fn climb(
         .copied()
         .collect();
     let blank = [Look([0.0; 4]); LADDER.len()];
-    let away = middle.away(&vector);
+    let away = middle.away(query.floats());
     let mut measured = Measured {
         vector,
         recall: [[0.0; LADDER.len()]; CLASSES.len()],

@@ -64,7 +64,7 @@ enum Phase<'a> {
     Through(Walk<'a, Through<'a>>),
     Above(Walk<'a, Above>),
     Below(FilteredWalk<'a>),
-    /// Between the two.
+    /// Between two of them.
     Between(Box<Scratch>),
 }
 
@@ -121,6 +121,15 @@ impl Steps for FilteredSearch<'_> {
                 true
             }
             Phase::Between(_) => false,
+        }
+    }
+
+    fn cut(&mut self) {
+        match &mut self.phase {
+            // Not nodes of the lowest level.
+            Phase::Above(walk) => walk.scratch.found.clear(),
+            Phase::Through(walk) => walk.cut(),
+            Phase::Below(_) | Phase::Between(_) => {}
         }
     }
 

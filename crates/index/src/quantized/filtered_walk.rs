@@ -208,7 +208,8 @@ impl<'a> FilteredWalk<'a> {
         Some((node, distance))
     }
 
-    /// Estimates the neighbours of `node`, and leaves those that may be near enough in `scratch.fresh`, if they pass, and in `scratch.behind`, if they do not.
+    /// Estimates the neighbours of `node`, and leaves those that may be near enough in `scratch.fresh`, if they pass, and in
+    /// `scratch.behind`, if they do not.
     ///
     /// # Safety
     /// The node was written, and the write happened before.

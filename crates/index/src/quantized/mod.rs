@@ -13,7 +13,8 @@
 //!   leaves a doubt (`rerank`): distances returned are exact.
 //! - A walk goes in steps that end where memory was asked for, so that one thread can have several under way (`search`).
 //!
-//! A search with a filter goes along the rows that pass (`filtered_walk`), or compares just them by their codes (`scan`):
+//! A search with a filter goes along the rows that pass (`filtered_walk`), or where most do through all (`through`), or compares just
+//! them by their codes (`scan`):
 //! which node holds a row is known (`places`).
 //!
 //! Edges are chosen as in HNSW by relative neighbourhood, and slots that are left get the nearest of the others (`insert`).

@@ -69,6 +69,9 @@ pub(super) trait Steps {
     /// Takes a step; false if the walk has ended. What it found is then in `scratch.found`.
     fn step(&mut self) -> bool;
 
+    /// Ends it early: what it found are nodes of the lowest level, or nothing.
+    fn cut(&mut self);
+
     fn scratch(&mut self) -> &mut Scratch;
 }
 
@@ -76,6 +79,10 @@ impl Steps for Walk<'_, Visible<'_>> {
     #[inline(always)]
     fn step(&mut self) -> bool {
         Walk::step(self)
+    }
+
+    fn cut(&mut self) {
+        Walk::cut(self);
     }
 
     #[inline(always)]
@@ -111,9 +118,17 @@ impl<W: Steps> Steps for Until<'_, W> {
     fn step(&mut self) -> bool {
         if let Some(is_over) = self.is_over {
             self.steps = self.steps.wrapping_add(1);
-            self.was_cut |= self.steps.is_multiple_of(UNASKED) && is_over();
+            if !self.was_cut && self.steps.is_multiple_of(UNASKED) && is_over() {
+                self.was_cut = true;
+                self.walk.cut();
+            }
         }
         !self.was_cut && self.walk.step()
+    }
+
+    fn cut(&mut self) {
+        self.was_cut = true;
+        self.walk.cut();
     }
 
     #[inline(always)]
@@ -250,6 +265,8 @@ impl QuantizedGraph {
         self.ground().entry()?;
         let mut scratch = self.pool.take();
         scratch.stats = SearchStats::default();
+        // For a search that ends before it walks.
+        scratch.found.clear();
         self.encoder().query(query.floats(), &mut scratch.query);
         Some(scratch)
     }

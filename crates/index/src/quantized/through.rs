@@ -16,6 +16,9 @@ use crate::candidate::Candidate;
 
 /// Nodes that do not pass, for each that is to be held, after which a walk gives up.
 const IN_VAIN: usize = 16;
+/// The same where much is to be held, beyond as many as are held at the end: a front is good for some thousands.
+const FAR_IN_VAIN: usize = 2;
+const MOST_IN_VAIN: usize = 4096;
 /// The same for any effort.
 const FEWEST_IN_VAIN: usize = 64;
 /// Of ten rows, how many must pass.
@@ -70,10 +73,11 @@ pub(super) fn is_for(passing: u64, rows: usize) -> bool {
 
 impl<'a> Through<'a> {
     fn new(passing: Passing<'a>, ef: usize) -> Self {
-        let most = ef.saturating_mul(IN_VAIN).saturating_add(FEWEST_IN_VAIN);
+        let few = ef.saturating_mul(IN_VAIN).saturating_add(FEWEST_IN_VAIN);
+        let many = ef.saturating_mul(FAR_IN_VAIN).saturating_add(MOST_IN_VAIN);
         Through {
             passing,
-            left: Cell::new(most),
+            left: Cell::new(few.min(many)),
         }
     }
 

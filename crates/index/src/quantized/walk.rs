@@ -58,7 +58,8 @@ impl Admit for Staying {
 
 /// A walk for one query, from the highest level down to the one that is searched.
 ///
-/// On each level it follows the edges of the `ef` nodes nearest to the query (of one node, above the lowest). A node's
+/// On each level it follows the edges of the `ef` nodes nearest to the query (of one node, above the lowest; on the lowest of as many
+/// as `admit` leaves in the front). A node's
 /// neighbours are estimated from its edges alone. Only for those that may be near enough, by the error that an estimate
 /// has, their own codes are read.
 ///
@@ -135,6 +136,13 @@ impl<'a, A: Admit> Walk<'a, A> {
         // SAFETY: the caller vouches for the start.
         unsafe { walk.begin(start) };
         walk
+    }
+
+    /// Ends early. On its way down it has found nodes of a level above, which stand for no rows yet.
+    pub(super) fn cut(&mut self) {
+        if self.height > self.bottom {
+            self.scratch.found.clear();
+        }
     }
 
     /// Takes all steps.

@@ -1,7 +1,8 @@
 //! Searches of the rows that pass a filter.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use longbow_index::{Entries, Error, Filtered, IsOver, Progress};
 use proptest::prelude::*;
@@ -276,19 +277,22 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
                 let passing = || alive.clone().filter(|row| passes(*row));
                 let expected = data.exact(query, 10, &passes);
                 let entries: Vec<u64> = passing().step_by(31).collect();
-                let entries = Entries {
-                    rows: &entries,
-                    passing: None,
-                };
-                let asked = Filtered {
-                    k: 10,
-                    ef: 2_000,
-                    passes: &passes,
-                    entries,
-                    is_over: None,
-                };
-                let found = graph.search_filtered(query, asked, &data, &mut SearchStats::default());
-                assert_eq!(found, expected);
+                // Along those that pass, or through all.
+                for passing in [None, Some(data.rows() as u64)] {
+                    let asked = Filtered {
+                        k: 10,
+                        ef: 2_000,
+                        passes: &passes,
+                        entries: Entries {
+                            rows: &entries,
+                            passing,
+                        },
+                        is_over: None,
+                    };
+                    let stats = &mut SearchStats::default();
+                    let found = graph.search_filtered(query, asked, &data, stats);
+                    assert_eq!(found, expected, "{passing:?}");
+                }
                 let (found, missing) = scanned(&graph, &data, (query, 10), passing());
                 assert_eq!(missing, [], "of {alive:?}");
                 assert_eq!(found, expected);
@@ -409,6 +413,47 @@ fn a_walk_that_is_told_to_end_gives_what_it_has() -> Result<()> {
     let (cut, few) = search(Some(&|| true));
     assert!(0 < few && few < popped / 4, "{few} of {popped}");
     assert!(!cut.is_empty() && cut.is_sorted() && cut.iter().all(|one| passes(one.row)));
+    Ok(())
+}
+
+#[test]
+fn wherever_a_walk_is_cut_what_it_gives_passes() -> Result<()> {
+    let data = Data::clustered(floats(96, Metric::Euclidean), 8000, 40, 5)?;
+    let graph = build(&data)?;
+    let mut partial = 0;
+    for (at, query) in data.queries.iter().enumerate() {
+        // Where nothing passes around the query, a walk through all gives up and begins anew above.
+        let far = data.exact(query, data.rows(), &all).split_off(3000);
+        let mut is_far = vec![false; data.rows()];
+        far.iter().for_each(|one| is_far[one.row as usize] = true);
+        let passes = |row: u64| is_far[row as usize];
+        for asks in 0..8 {
+            let left = AtomicUsize::new(asks);
+            let is_over = || {
+                left.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1))
+                    .is_err()
+            };
+            let asked = Filtered {
+                k: 10,
+                ef: 10 + at % 7,
+                passes: &passes,
+                entries: Entries {
+                    rows: &[],
+                    passing: Some(far.len() as u64),
+                },
+                is_over: Some(&is_over),
+            };
+            let mut stats = [SearchStats::default(); 2];
+            let queries = [query.clone(), query.clone()];
+            for found in graph.search_filtered_each(&queries, asked, &data, &mut stats) {
+                assert!(found.iter().all(|one| passes(one.row)), "{found:?}");
+                let distance = |one: &Neighbor| query.distance(data.vector(one.row));
+                assert!(found.iter().all(|one| distance(one) == one.distance));
+                partial += usize::from(found.len() < 10);
+            }
+        }
+    }
+    assert!(partial > 0, "some were cut");
     Ok(())
 }
 
