@@ -37,12 +37,16 @@ struct Shape {
     greatest: Vec<f32>,
 }
 
-/// Queries with where they are from, and the middle of the rows; the same for the same rows; no queries if there are none.
-pub(crate) fn made(
-    reached: &Reached,
-    view: &View,
-    column: &VectorColumn,
-) -> Result<(Vec<(Origin, Vec<f32>)>, Middle)> {
+/// What is made from some of the rows.
+pub(crate) struct Made {
+    /// With where they are from.
+    pub queries: Vec<(Origin, Vec<f32>)>,
+    /// That of the rows.
+    pub middle: Middle,
+}
+
+/// Makes the same for the same rows; no queries if there are none.
+pub(crate) fn made(reached: &Reached, view: &View, column: &VectorColumn) -> Result<Made> {
     let rows: Vec<(u64, Vec<f32>)> = sample(view, column, ROWS)?
         .into_iter()
         .map(|(row, bytes)| (row, decode(column, &bytes)))
@@ -62,7 +66,7 @@ pub(crate) fn made(
         queries.push((Origin::Ordinary, another(&near, &mut dice)));
     }
     if steps.is_empty() {
-        return Ok((queries, middle));
+        return Ok(Made { queries, middle });
     }
     let half = steps.len() / 2;
     let typical = *steps.select_nth_unstable_by(half, f32::total_cmp).1;
@@ -75,7 +79,7 @@ pub(crate) fn made(
             queries.push((Origin::Far, far));
         }
     }
-    Ok((queries, middle))
+    Ok(Made { queries, middle })
 }
 
 impl Shape {

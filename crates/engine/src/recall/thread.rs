@@ -9,7 +9,7 @@ use longbow_disk::reads;
 use longbow_index::Query;
 
 use super::curve::{Curve, Origin};
-use super::made::made;
+use super::made::{Made, made};
 use super::measure::{CLASSES, Measured, climb, share, truth};
 use super::middle::Middle;
 use super::{LEAST_ROWS, Recall};
@@ -159,7 +159,10 @@ pub(crate) fn calibrate(
     let (mut reached, mut view) = (index.reached(), dataset.view());
     let (rows, live) = (reached.graph.len() as u64, view.live);
     let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-    let (mut queries, middle) = made(&reached, &view, column)?;
+    let Made {
+        mut queries,
+        middle,
+    } = made(&reached, &view, column)?;
     let middle = Arc::new(middle);
     let real = index
         .recall
