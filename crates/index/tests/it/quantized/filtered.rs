@@ -245,6 +245,27 @@ fn an_empty_graph_answers_with_nothing() -> Result<()> {
     Ok(())
 }
 
+/// A wide search finds what is expected, along the rows that pass and through all.
+fn assert_both_ways(
+    graph: &QuantizedGraph,
+    data: &Data,
+    query: &Query,
+    (passes, rows): (&(dyn Fn(u64) -> bool + Sync), &[u64]),
+    expected: &[Neighbor],
+) {
+    for passing in [None, Some(data.rows() as u64)] {
+        let asked = Filtered {
+            k: 10,
+            ef: 2_000,
+            passes,
+            entries: Entries { rows, passing },
+            is_over: None,
+        };
+        let found = graph.search_filtered(query, asked, data, &mut SearchStats::default());
+        assert_eq!(found, expected, "{passing:?}");
+    }
+}
+
 #[test]
 fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
     let data = Data::clustered(floats(32, Metric::Euclidean), 6_000, 30, 7)?;
@@ -277,22 +298,7 @@ fn rows_leave_and_others_come_while_filtered_searches_run() -> Result<()> {
                 let passing = || alive.clone().filter(|row| passes(*row));
                 let expected = data.exact(query, 10, &passes);
                 let entries: Vec<u64> = passing().step_by(31).collect();
-                // Along those that pass, or through all.
-                for passing in [None, Some(data.rows() as u64)] {
-                    let asked = Filtered {
-                        k: 10,
-                        ef: 2_000,
-                        passes: &passes,
-                        entries: Entries {
-                            rows: &entries,
-                            passing,
-                        },
-                        is_over: None,
-                    };
-                    let stats = &mut SearchStats::default();
-                    let found = graph.search_filtered(query, asked, &data, stats);
-                    assert_eq!(found, expected, "{passing:?}");
-                }
+                assert_both_ways(&graph, &data, query, (&passes, &entries), &expected);
                 let (found, missing) = scanned(&graph, &data, (query, 10), passing());
                 assert_eq!(missing, [], "of {alive:?}");
                 assert_eq!(found, expected);
