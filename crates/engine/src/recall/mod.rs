@@ -5,8 +5,8 @@
 //! query with efforts from small to large: a measured query. These make the [`Curve`], by which a search with a
 //! target chooses its effort. Before there is traffic, queries made from the rows stand in.
 //!
-//! The effort is chosen for each query. Its first walk is cheap, and how it went (vectors compared, distances found) tells
-//! how hard the query is: the curve is that of the measured queries whose walks went alike. So a query far from all rows
+//! The effort is chosen for each query. Its first walk is cheap, and how it went (vectors compared, distances found) tells,
+//! with how far from the middle of the rows it lies, how hard the query is: the curve is that of the measured queries most alike. So a query far from all rows
 //! gets more than an ordinary one. The idea of judging by a first search's course is that of learned adaptive early
 //! termination (Li et al., SIGMOD 2020) and DARTH (Chatzakis et al., 2025), with neighbours in place of trained trees.
 
