@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::block::Layout;
 use super::centroids::Centroids;
 use super::posting::Posting;
+use super::spread::Spread;
 
 /// Postings of a chunk: what a change copies, besides one pointer for each chunk.
 const CHUNK: usize = 64;
@@ -15,6 +16,7 @@ pub(super) struct Directory {
     pub(super) centroids: Arc<Centroids>,
     chunks: Vec<Option<Arc<Chunk>>>,
     len: usize,
+    spread: Spread,
     /// Memory of the postings, in bytes.
     bytes: usize,
 }
@@ -58,8 +60,12 @@ impl Directory {
             })
         });
         self.bytes += posting.memory_bytes();
+        self.spread.add(&posting);
         match Arc::make_mut(chunk).postings[at].replace(Arc::new(posting)) {
-            Some(before) => self.bytes -= before.memory_bytes(),
+            Some(before) => {
+                self.bytes -= before.memory_bytes();
+                self.spread.take(&before);
+            }
             None => self.len += 1,
         }
     }
@@ -75,7 +81,13 @@ impl Directory {
         }
         self.len -= 1;
         self.bytes -= taken.memory_bytes();
+        self.spread.take(&taken);
         Some(taken)
+    }
+
+    /// How far vectors are from the centroids of their own postings.
+    pub(super) fn spread(&self) -> Spread {
+        self.spread
     }
 
     /// Bytes of memory, with all that is in it.

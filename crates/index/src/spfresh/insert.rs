@@ -1,14 +1,12 @@
 //! New rows.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::SpFresh;
 use super::block::Member;
 use super::edit::Edit;
-use super::posting::Centroid;
 use super::route::route;
-use super::shard::{Shard, Writer};
+use super::shard::Shard;
 use crate::encode::Encoded;
 use crate::error::Result;
 
@@ -47,17 +45,22 @@ impl SpFresh {
             let mut writer = shard.writer.lock();
             // Where postings were split or merged meanwhile, another may be nearer.
             if moves == shard.moves.load(Ordering::Acquire) {
-                self.append((shard, &mut writer), &homes, &decoded, member)?;
+                let homes = match homes.is_empty() {
+                    true => self.begin((shard, &mut writer), &decoded, member)?,
+                    false => self.append(shard, homes, member)?,
+                };
                 self.rows.fetch_add(1, Ordering::Release);
                 // The row is there. What stays too long because a split cannot be written is split after a later row, and
                 // if that cannot be written either, its insert tells.
-                let _ = self.split_long((shard, &mut writer), homes);
+                let _ = self
+                    .recentre_grown((shard, &mut writer), &homes)
+                    .and_then(|()| self.split_long((shard, &mut writer), homes));
                 return Ok(());
             }
         }
     }
 
-    /// The postings of a shard that a vector belongs into, its own first; none if there is no posting.
+    /// The postings of a shard that a vector belongs into, its own first; none if it is to begin one.
     fn homes(&self, shard: &Shard, vector: &Encoded) -> Vec<u64> {
         let directory = shard.directory.load_full();
         let count = match self.params.replicas {
@@ -65,10 +68,14 @@ impl SpFresh {
             many => many * CANDIDATES,
         };
         let near = self.nearest(&directory, vector, count);
-        let Some((_, nearest)) = near.first() else {
+        let Some((first, nearest)) = near.first() else {
             // So long a vector is near no centroid as far as can be reckoned.
             return directory.iter().take(1).map(|any| any.id).collect();
         };
+        let own = directory.get(*first);
+        if own.is_some_and(|own| self.is_outlying(&directory, own, *nearest)) {
+            return Vec::new();
+        }
         let mut homes: Vec<u64> = Vec::with_capacity(self.params.replicas);
         for (id, distance) in &near {
             if homes.len() == self.params.replicas || *distance > BOUNDARY * nearest {
@@ -95,29 +102,16 @@ impl SpFresh {
         homes
     }
 
-    /// Writes a vector into its postings, or into a first one.
-    fn append(
-        &self,
-        (shard, writer): (&Shard, &mut Writer),
-        homes: &[u64],
-        vector: &Encoded,
-        member: Member<'_>,
-    ) -> Result<()> {
+    /// Writes a vector into its postings. Whoever calls it holds the lock of the writer.
+    fn append(&self, shard: &Shard, homes: Vec<u64>, member: Member<'_>) -> Result<Vec<u64>> {
         let before = shard.directory.load();
         let mut edit = Edit::new(&before, self.encoder(), &self.layout);
         for (place, home) in homes.iter().enumerate() {
             let own = place == 0;
             edit.push(*home, Member { own, ..member });
         }
-        if homes.is_empty() {
-            let centroid = Centroid::new(self.encoder(), &vector.floats);
-            let id = writer.number();
-            edit.create(id, Arc::new(centroid));
-            edit.push(id, member);
-            shard.moves.fetch_add(1, Ordering::Release);
-        }
         let directory = edit.finish(&self.store)?;
         shard.show(directory);
-        Ok(())
+        Ok(homes)
     }
 }

@@ -11,6 +11,7 @@
 //!
 //! - An insert appends to the posting of the nearest centroid, and to others if the vector is on their boundary
 //!   (`insert`).
+//! - A vector that is far from every centroid begins a posting (`outlying`), which SPFresh has not.
 //! - A posting that grows too long is split in two; vectors for which another centroid is now the nearest move there
 //!   (`split`). Both necessary conditions of LIRE are checked for those around.
 //! - Dead rows are swept out, and what gets too short is merged into its neighbours (`sweep`). What stays long enough while its rows
@@ -48,12 +49,14 @@ mod merge;
 mod merge_sorted;
 mod moments;
 mod near;
+mod outlying;
 mod params;
 mod places;
 mod posting;
 mod reach;
 mod read;
 mod recentre;
+mod resettle;
 mod route;
 mod save;
 mod search;
@@ -61,6 +64,7 @@ mod shard;
 mod shortlist;
 mod shrink;
 mod split;
+mod spread;
 mod store;
 mod sweep;
 #[cfg(test)]

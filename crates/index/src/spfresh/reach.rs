@@ -54,6 +54,9 @@ pub(super) struct Reach {
     /// The shortest vector's length, and the longest one's.
     least: f32,
     most: f32,
+    /// Sum of the squared distances of the vectors to the code of the centroid, and how many they are.
+    squares: f32,
+    rows: u32,
 }
 
 impl Default for Reach {
@@ -63,6 +66,8 @@ impl Default for Reach {
             radius: f32::NEG_INFINITY,
             least: f32::INFINITY,
             most: 0.0,
+            squares: 0.0,
+            rows: 0,
         }
     }
 }
@@ -82,17 +87,20 @@ impl Reach {
 
     /// Takes a vector in.
     pub(super) fn grow(&mut self, encoder: &Encoder, centroid: Vector8, vector: Vector8) {
+        self.rows += 1;
         let norms = centroid.norm + vector.norm;
         if norms.is_nan() || norms >= HUGE {
             *self = Reach {
                 radius: f32::INFINITY,
                 least: 0.0,
                 most: f32::INFINITY,
+                ..*self
             };
             return;
         }
         // SAFETY: codes of the centroid and of members have the dimension of the encoder.
         let between = unsafe { encoder.between(centroid, vector) };
+        self.squares += between.max(0.0);
         let error = error_of(vector.scale, encoder.dim());
         let radius = (f64::from(between) + SUM * f64::from(norms) + TINY).sqrt() + error;
         let norm = f64::from(vector.norm);
@@ -102,6 +110,16 @@ impl Reach {
         self.radius = self.radius.max((radius * (1.0 + EPSILON)) as f32);
         self.least = self.least.min((least * (1.0 - EPSILON)) as f32).max(0.0);
         self.most = self.most.max((most * (1.0 + EPSILON)) as f32);
+    }
+
+    /// Whether all vectors are nearer to the centroid than this, squared.
+    pub(super) fn are_within(&self, squared: f32) -> bool {
+        self.radius * self.radius < squared
+    }
+
+    /// The sum of the squared distances of the vectors to the centroid, and how many they are.
+    pub(super) fn squares(&self) -> (f64, u64) {
+        (f64::from(self.squares), u64::from(self.rows))
     }
 }
 
@@ -162,6 +180,7 @@ impl<'a> Asking<'a> {
             radius,
             least,
             most,
+            ..
         } = posting.reach;
         let (length, centroid) = (self.norm.sqrt(), self.to_code(posting.centroid.vector()));
         let [radius, least, most] = [radius, least, most].map(f64::from);

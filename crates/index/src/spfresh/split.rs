@@ -141,10 +141,21 @@ impl SpFresh {
         let mut query = Encoded::default();
         let floats: Vec<f32> = posting.centroid.floats().collect();
         self.encoder().rotated(&floats, &mut query);
-        let near = self.nearest(directory, &query, self.params.reassign + 1);
-        let others = near.iter().filter(|(id, _)| *id != posting.id);
-        others
-            .filter_map(|(id, _)| directory.get(*id).map(Arc::clone))
+        let mut near = self.nearest_postings(directory, &query, self.params.reassign + 1);
+        near.retain(|other| other.id != posting.id);
+        near
+    }
+
+    /// The postings with the nearest centroids.
+    pub(super) fn nearest_postings(
+        &self,
+        directory: &Directory,
+        query: &Encoded,
+        count: usize,
+    ) -> Vec<Arc<Posting>> {
+        let near = self.nearest(directory, query, count);
+        let near = near.iter();
+        near.filter_map(|(id, _)| directory.get(*id).map(Arc::clone))
             .collect()
     }
 
@@ -185,6 +196,14 @@ impl SpFresh {
         edit: &mut Edit<'_>,
     ) {
         for posting in around {
+            // What is nearer to the centroid than half the way to another is not nearer to that.
+            let is_far = |centroid: &Centroid| {
+                let between = self.between(posting.centroid.vector(), centroid);
+                posting.reach.are_within(between / 4.0)
+            };
+            if new.iter().all(|(_, centroid)| is_far(centroid)) {
+                continue;
+            }
             let mut places = Vec::new();
             for (place, member) in posting.members(&self.layout).enumerate() {
                 if !member.own {
@@ -237,12 +256,16 @@ impl SpFresh {
         unsafe { self.encoder().between(vector, centroid.vector()) }
     }
 
-    /// Where a vector would be its own, among postings that are given; none if there are none.
-    pub(super) fn nearest_of(&self, member: &Member<'_>, among: &[Arc<Posting>]) -> Option<u64> {
+    /// The posting where a vector would be its own, among some that are given, and how far its centroid is, squared; none
+    /// if there are none.
+    pub(super) fn nearest_of<'a>(
+        &self,
+        member: &Member<'_>,
+        among: &'a [Arc<Posting>],
+    ) -> Option<(&'a Arc<Posting>, f32)> {
         let distances = among
             .iter()
-            .map(|posting| (self.between(member.vector(), &posting.centroid), posting.id));
-        let nearest = distances.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        nearest.map(|(_, id)| id)
+            .map(|posting| (posting, self.between(member.vector(), &posting.centroid)));
+        distances.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.id.cmp(&b.0.id)))
     }
 }

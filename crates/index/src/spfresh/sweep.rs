@@ -75,6 +75,7 @@ impl SpFresh {
         }
         for id in changed {
             self.recentre((shard, &mut writer), id)?;
+            self.resettle((shard, &mut writer), id)?;
         }
         Ok(Swept { rows, next })
     }
