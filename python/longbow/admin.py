@@ -98,6 +98,7 @@ class Admin:
             reason=told.get("reason"),
             rows=told.get("rows"),
             index_len=told.get("index_len"),
+            indexes=told.get("indexes"),
         )
 
     def wait_until_indexed(

@@ -22,11 +22,13 @@ class Asked(NamedTuple):
     column: str | None
     filters: Filters
     where: str | None
+    nprobe: int | None = None
+    recall_target: float | None = None
 
     @property
     def is_plain(self) -> bool:
-        """Whether any row may be found."""
-        return self.filters is None and self.where is None
+        """Whether any row may be found, by an effort of the usual kind."""
+        return self.filters is self.where is self.nprobe is self.recall_target is None
 
     def options(self) -> dict[str, Any]:
         """The same in the form of the wire."""

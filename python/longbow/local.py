@@ -140,20 +140,22 @@ class Local:
         return self.dataset(name).schema
 
 
-_INT, _BOOL, _STR = ({kind, type(None)} for kind in (int, bool, str))
+_INT, _BOOL, _STR, _FLOAT = ({kind, type(None)} for kind in (int, bool, str, float))
 
 
 def _search(dataset: str, asked: Asked) -> bytes:
     """A search as the engine reads it. Those whose filters are plain are remembered:
     writing one takes longer than finding the rows that pass it."""
     conditions = flat_conditions(asked.filters, asked.where)
-    k, ef, exact, column, filters, where = asked
+    k, ef, exact, column, filters, where, nprobe, target = asked
     # What is of another type is refused or made plain when it is written.
-    is_plain = type(k) is int and type(ef) in _INT and type(exact) in _BOOL
+    efforts = type(ef) in _INT and type(nprobe) in _INT and type(target) in _FLOAT
+    is_plain = type(k) is int and efforts and type(exact) in _BOOL
     if conditions is None or not is_plain or type(column) not in _STR:
         return _written(dataset, asked)
+    how = (ef, nprobe, target)
     # An empty list of filters is told from none.
-    return _remembered(dataset, k, ef, exact, column, where, filters is None, *conditions)
+    return _remembered(dataset, k, how, exact, column, where, filters is None, *conditions)
 
 
 # Typed: 1, 1.0 and true are equal, and not the same condition.
@@ -161,7 +163,7 @@ def _search(dataset: str, asked: Asked) -> bytes:
 def _remembered(
     dataset: str,
     k: int,
-    ef: int | None,
+    how: tuple[int | None, int | None, float | None],
     exact: bool | None,
     column: str | None,
     where: str | None,
@@ -170,7 +172,8 @@ def _remembered(
 ) -> bytes:
     each = iter(conditions)
     filters = None if no_filters else list(zip(each, each, each))
-    return _written(dataset, Asked(k, ef, exact, column, filters, where))
+    ef, nprobe, target = how
+    return _written(dataset, Asked(k, ef, exact, column, filters, where, nprobe, target))
 
 
 def _written(dataset: str, asked: Asked) -> bytes:

@@ -154,6 +154,8 @@ class Reads:
         *,
         column: str | None = None,
         ef: int | None = None,
+        nprobe: int | None = None,
+        recall_target: float | None = None,
         exact: bool | None = None,
         filters: Filters = None,
         where: str | None = None,
@@ -166,7 +168,8 @@ class Reads:
             vectors: one vector, or several (2-D); float32 arrays of numpy's are
                 read where they are.
             k: rows per query.
-            column, ef, exact, filters, where: as in :meth:`search`.
+            column, ef, nprobe, recall_target, exact, filters, where: as in
+                :meth:`search`.
 
         Returns:
             Ids (``int64`` or ``uint64``, or objects for text) and distances
@@ -180,7 +183,7 @@ class Reads:
             >>> ids.tolist(), distances.shape
             (['b1', 'b2'], (2,))
         """
-        asked = Asked(k, ef, exact, column, filters, where)
+        asked = Asked(k, ef, exact, column, filters, where, nprobe, recall_target)
         return self._backend.nearest(dataset, vectors, asked)
 
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:

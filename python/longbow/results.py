@@ -65,12 +65,15 @@ class Readiness:
         index_len: rows in the index, if the server says. An index of codes
             begins when 256 rows are there; fewer are scanned, and are not
             waited for.
+        indexes: of a dataset, an entry for each vector column: ``column``, what
+            its ``index`` is, and what that holds and takes; see docs/wire.md.
     """
 
     status: str
     reason: str | None = None
     rows: int | None = None
     index_len: int | None = None
+    indexes: list[dict[str, Any]] | None = None
 
     def __bool__(self) -> bool:
         return self.status == "READY"

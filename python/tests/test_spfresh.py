@@ -33,7 +33,7 @@ def recall(searched, rows: np.ndarray, ids: np.ndarray) -> float:
 
 
 def index_of(client, name: str) -> dict:
-    (told,) = client._backend.call("check_readiness", {"dataset": name})["indexes"]
+    (told,) = client.ready(name).indexes
     return told
 
 
@@ -86,9 +86,18 @@ def test_as_many_postings_are_read_as_asked_for(client, dataset) -> None:
     assert many[1] == nearest
     found = client.sql(f"SELECT id FROM vector_search('{dataset}', $1, 10, nprobe => 200)", [query])
     assert found["id"].to_pylist() == nearest
+    for where in (None, "id >= 0"):
+        found, _ = client.search_numpy(dataset, query, K, nprobe=200, where=where)
+        assert found.tolist() == nearest
+        both, _ = client.search_numpy(dataset, QUERIES[:2], K, recall_target=1.0, where=where)
+        assert both[0].tolist() == nearest
+    with pytest.raises(InvalidArgument, match="recall_target"):
+        client.search_numpy(dataset, query, recall_target=0)
     for wrong in ({"nprobe": 0}, {"nprobe": 8, "ef": 32}, {"nprobe": 16_385}):
         with pytest.raises(InvalidArgument, match="nprobe"):
             client.search(dataset, query, **wrong)
+        with pytest.raises(InvalidArgument, match="nprobe"):
+            client.search_numpy(dataset, query, **wrong)
 
 
 def test_a_graph_has_no_postings_to_count(client, dataset) -> None:

@@ -60,12 +60,18 @@ pub(crate) fn run(shared: &Shared, loads: Vec<Load>) {
         }
         let ending = Ending(&load.index);
         match load.graph(&shared.options.graphs) {
-            Ok(graph) => load.index.loaded(graph, load.saved.rows_end),
+            Ok((graph, is_mended)) => {
+                load.index.loaded(graph, load.saved.rows_end);
+                if is_mended {
+                    shared.unsaved.mended();
+                }
+            }
             Err(error) => {
                 // Nothing is lost: the rows are scanned until the graph is built anew.
                 let (dataset, column) = (&load.dataset, &load.column.name);
                 tracing::warn!(dataset, column, %error, "graph is built anew");
                 shared.rebuilt_graphs.fetch_add(1, Ordering::Relaxed);
+                shared.unsaved.mended();
             }
         }
         drop(ending);
@@ -74,7 +80,8 @@ pub(crate) fn run(shared: &Shared, loads: Vec<Load>) {
 }
 
 impl Load {
-    fn graph(&self, options: &GraphOptions) -> Result<Graph> {
+    /// The graph, and whether some of it had to be made again.
+    fn graph(&self, options: &GraphOptions) -> Result<(Graph, bool)> {
         check_graph(&self.bytes, &self.saved)?;
         let mut parts = Vec::new();
         for part in self.view.parts(0) {
@@ -86,6 +93,7 @@ impl Load {
         let saved = (&self.bytes[..], self.saved.blocks.as_deref());
         let options = options.of_dataset(self.number);
         let (graph, lost) = Graph::load(&self.column, &options, saved, &PartVectors(parts))?;
+        let is_mended = lost.is_some();
         if let Some(lost) = lost {
             let rows = (&self.view, &self.column);
             let (dataset, column) = (&self.dataset, &self.column.name);
@@ -100,7 +108,7 @@ impl Load {
                 "postings are made again"
             );
         }
-        Ok(graph)
+        Ok((graph, is_mended))
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! What is not in a checkpoint is indexed anew after a start, which takes far longer than reading its rows from the log. So a
 //! checkpoint is worth making for its sake, too, when the indexers rest and when the engine is closed. It writes whole
-//! graphs, so it has to save far more time than it takes.
+//! graphs, so it has to save far more time than it takes; or else the last one names files of indexes that were damaged.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How many times as long as the last checkpoint took what the next one saves has to have taken, by all threads together.
@@ -17,6 +17,8 @@ const WRITTEN_A_SECOND: u64 = 500_000_000;
 pub(crate) struct UnsavedWork {
     worked: AtomicU64,
     last_save: AtomicU64,
+    /// Whether the last checkpoint names a file that was damaged.
+    names_damage: AtomicBool,
 }
 
 impl UnsavedWork {
@@ -30,10 +32,16 @@ impl UnsavedWork {
         self.worked.fetch_add(nanoseconds(took), Ordering::Relaxed);
     }
 
+    /// An index was made again, of which the last checkpoint names a damaged file.
+    pub(crate) fn mended(&self) {
+        self.names_damage.store(true, Ordering::Relaxed);
+    }
+
     /// Before a checkpoint looks at the indexes: what is done from here on may not be in it. If it fails, the work so far
     /// is forgotten too, so that a full disk is not tried again and again.
     pub(crate) fn begin_saving(&self) {
         self.worked.store(0, Ordering::Relaxed);
+        self.names_damage.store(false, Ordering::Relaxed);
     }
 
     /// After a checkpoint holds that took so long.
@@ -45,7 +53,8 @@ impl UnsavedWork {
     pub(crate) fn is_worth_saving(&self, least: Duration) -> bool {
         let worked = Duration::from_nanos(self.worked.load(Ordering::Relaxed));
         let last_save = Duration::from_nanos(self.last_save.load(Ordering::Relaxed));
-        !worked.is_zero() && worked >= least.max(last_save.saturating_mul(WORTH))
+        let takes_long = !worked.is_zero() && worked >= least.max(last_save.saturating_mul(WORTH));
+        takes_long || self.names_damage.load(Ordering::Relaxed)
     }
 }
 
@@ -70,6 +79,16 @@ mod tests {
         unsaved.add(2 * SECOND);
         unsaved.saved(Duration::ZERO);
         assert!(unsaved.is_worth_saving(2 * SECOND) && !unsaved.is_worth_saving(3 * SECOND));
+    }
+
+    #[test]
+    fn a_checkpoint_that_names_damage_is_worth_another() {
+        let unsaved = UnsavedWork::default();
+        unsaved.expect(u64::MAX);
+        unsaved.mended();
+        assert!(unsaved.is_worth_saving(SECOND));
+        unsaved.begin_saving();
+        assert!(!unsaved.is_worth_saving(Duration::ZERO));
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub struct Verification {
     pub torn: Option<longbow_log::Torn>,
     /// Files of datasets that no manifest names that can be read, and that were therefore not checked. Where the
     /// manifest is sound, the next start removes them: the log has what is in them.
-    pub unnamed: u64,
+    pub unnamed: Vec<PathBuf>,
     pub(crate) manifest: Option<Manifest>,
 }
 
@@ -132,7 +132,7 @@ impl Folder {
                 }),
                 damages: Vec::new(),
                 torn: None,
-                unnamed: 0,
+                unnamed: Vec::new(),
                 manifest: None,
             },
         };
@@ -144,7 +144,7 @@ impl Folder {
         for dataset in &manifest.datasets {
             look.dataset(dataset, &self.dataset_dir(dataset.number))?;
         }
-        look.found.unnamed = count_unnamed(look.disk, &self.path.join("datasets"), &manifest)?;
+        look.found.unnamed = unnamed_files(look.disk, &self.path.join("datasets"), &manifest)?;
         // What the log's damage is about comes before what only stands in the way of reading it.
         look.found.damages.sort_by_key(|damage| damage.kind as u8);
         Ok(look.found)
@@ -381,23 +381,27 @@ fn offset_of(error: &Error) -> Option<u64> {
             | Storage::Damaged { offset, .. }
             | Storage::SegmentBatch { offset, .. },
         ) => Some(*offset),
+        Error::Index(longbow_index::Error::Block { at, .. }) => Some(*at),
         Error::Storage(Storage::FileLength { expected, got, .. }) => Some(*expected.min(got)),
         _ => None,
     }
 }
 
-/// Files in the folders of datasets that the manifest does not name.
-fn count_unnamed(disk: &dyn Disk, root: &Path, manifest: &Manifest) -> Result<u64> {
-    let mut unnamed = 0;
+/// Files in the folders of datasets that the manifest does not name, in order.
+fn unnamed_files(disk: &dyn Disk, root: &Path, manifest: &Manifest) -> Result<Vec<PathBuf>> {
+    let mut unnamed = Vec::new();
     if !disk.exists(root)? {
         return Ok(unnamed);
     }
-    for folder in disk.list(root)? {
+    for number in disk.list(root)? {
         let mut datasets = manifest.datasets.iter();
-        let dataset = datasets.find(|dataset| dataset.number.to_string() == folder);
+        let dataset = datasets.find(|dataset| dataset.number.to_string() == number);
         let named = dataset.map(files_of).unwrap_or_default();
-        let files = disk.list(&root.join(&folder))?;
-        unnamed += files.iter().filter(|f| !named.contains(f.as_str())).count() as u64;
+        let folder = root.join(&number);
+        let mut files = disk.list(&folder)?;
+        files.retain(|file| !named.contains(file.as_str()));
+        unnamed.extend(files.iter().map(|file| folder.join(file)));
     }
+    unnamed.sort();
     Ok(unnamed)
 }

@@ -94,6 +94,18 @@ pub enum Error {
         /// Checksum of the bytes.
         got: u32,
     },
+    /// A damaged block of postings.
+    #[error(
+        "block at byte {at} has checksum {got:08x}, expected {expected:08x}: it is damaged, insert the rows of its posting again"
+    )]
+    Block {
+        /// Offset in the file of blocks.
+        at: u64,
+        /// Checksum that is written in the block.
+        expected: u32,
+        /// Checksum of its bytes.
+        got: u32,
+    },
     /// A field that contradicts others although the checksum is right.
     #[error(
         "checkpoint is inconsistent at byte {at}: {field} is {got}, limit {limit}: rebuild the index"

@@ -62,7 +62,13 @@ fn damages(disk: &MemoryDisk, places: &[usize]) -> bool {
     disk.write_atomic(&path, &bytes).expect("written");
     let folder = Folder::open(Arc::new(disk.clone()), "data".as_ref(), "a test");
     let found = folder.expect("nobody has it").verify(&mut |_| ());
-    !found.expect("it can be looked over").is_whole()
+    let found = found.expect("it can be looked over");
+    for damage in &found.damages {
+        let offset = damage.offset.expect("a block begins somewhere") as usize;
+        let within = |at: &usize| offset <= *at;
+        assert!(places.iter().any(within), "{damage:?} {places:?}");
+    }
+    !found.is_whole()
 }
 
 /// Places all over the file of blocks that are in blocks which the checkpoint names.
@@ -94,9 +100,12 @@ fn a_posting_with_a_damaged_block_is_made_again_alone() {
     let rows = size(&engine).0;
     assert!((2_900..=3_000).contains(&rows), "{rows} rows");
     check_recall(&engine);
-    engine.checkpoint().expect("a checkpoint");
     engine.close().expect("closed");
     drop(engine);
+    assert!(
+        !damages(&disk, &[]),
+        "no checkpoint names the damaged block"
+    );
     let engine = open(&disk);
     wait_for_the_index(&engine);
     assert_eq!((engine.rebuilt_graphs(), size(&engine).0), (0, rows));
@@ -109,6 +118,9 @@ fn a_posting_with_a_damaged_block_is_made_again_alone() {
     wait_for_the_index(&engine);
     assert_eq!(engine.rebuilt_graphs(), 1);
     check_recall(&engine);
+    engine.close().expect("closed");
+    drop(engine);
+    assert!(!damages(&disk, &[]), "nor the damaged file");
 }
 
 #[test]

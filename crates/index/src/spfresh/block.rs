@@ -417,7 +417,7 @@ impl Block {
         let expected = u32::from_le_bytes(array(first, 0));
         let got = crc(&first[4..], second);
         if expected != got {
-            return Err(Error::Checksum { expected, got });
+            return Err(Error::Block { at, expected, got });
         }
         match usize::from(first[4]) {
             len @ 1..=SLOTS => Ok(len),

@@ -76,12 +76,13 @@ pub fn as_text(found: &Verification) -> String {
             torn.offset
         ));
     }
-    if found.unnamed > 0 {
-        lines.push(format!(
-            "not checked: {} of datasets that no manifest names",
-            count(found.unnamed, "file")
-        ));
-    }
+    let unnamed = found.unnamed.iter();
+    lines.extend(unnamed.map(|file| {
+        let file = file.display();
+        format!(
+            "not checked: {file}: no manifest names it; a start with a sound manifest removes it"
+        )
+    }));
     lines.extend(found.damages.iter().map(damage));
     lines.push(match found.damages.len() as u64 {
         0 => "whole".to_owned(),

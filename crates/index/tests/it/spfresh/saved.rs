@@ -100,8 +100,7 @@ fn a_damaged_block_is_found_and_its_posting_made_again() -> Result<()> {
         let strict = load(&bytes, &file);
         if let Some(lost) = lost {
             damaged += 1;
-            let is_said =
-                |error| matches!(error, Error::Checksum { .. } | Error::Inconsistent { .. });
+            let is_said = |error| matches!(error, Error::Block { .. } | Error::Inconsistent { .. });
             assert!(is_said(lost.first) && lost.postings == 1, "byte {at}");
             assert!(strict.is_err_and(is_said), "byte {at}");
             make_again(&index, &data)?;
