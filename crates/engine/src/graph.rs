@@ -326,8 +326,10 @@ impl Graph {
             Graph::SpFresh { index, .. } => {
                 let originals = Originals::new(view, column).replying(wanted.reply);
                 let at = (k, ef.div_ceil(EFFORT_A_POSTING));
-                let rows = (wanted.visible, wanted.is_over);
-                let search = |(query, stats)| index.search(query, at, rows, &originals, stats);
+                let passing = wanted.entries.and_then(|entries| entries.passing);
+                let rows = (passing, (wanted.visible, wanted.is_over));
+                let search =
+                    |(query, stats)| index.search_filtered(query, at, rows, &originals, stats);
                 let found = queries.iter().zip(stats).map(search).collect();
                 originals.check()?;
                 found

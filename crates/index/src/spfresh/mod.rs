@@ -63,6 +63,7 @@ mod search;
 mod shard;
 mod shortlist;
 mod shrink;
+mod sight;
 mod split;
 mod spread;
 mod store;

@@ -15,6 +15,7 @@ use super::near::{Found, Near};
 use super::posting::Posting;
 use super::search::{Scratch, Wanted};
 use super::shortlist::{Likely, Shortlist};
+use super::sight::Sight;
 use crate::side_by_side::side_by_side;
 use crate::stats::SearchStats;
 use crate::sync::Loaded;
@@ -52,6 +53,8 @@ pub(super) struct Part<T> {
     pub(super) cut: bool,
     /// What had to be read from the disk.
     pub(super) cold: Missed,
+    /// What of it is visible.
+    pub(super) sight: Sight,
 }
 
 impl<T> Default for Part<T> {
@@ -61,6 +64,7 @@ impl<T> Default for Part<T> {
             stats: SearchStats::default(),
             cut: false,
             cold: Missed::default(),
+            sight: Sight::default(),
         }
     }
 }
@@ -74,6 +78,7 @@ impl<T: Ord + Copy> Part<T> {
             all.stats += part.stats;
             all.cut |= part.cut;
             all.cold |= part.cold;
+            all.sight += part.sight;
             streams.push(part.found);
         }
         all.found = merge_sorted(&streams, most);
@@ -153,7 +158,7 @@ impl SpFresh {
             let next = postings.peek().and_then(|next| next.blocks.first());
             next.into_iter().for_each(|next| drop(self.prefetch(next)));
             part.stats.nodes_popped += 1;
-            self.estimate(posting, wanted, asked, &mut shortlist, &mut part.stats);
+            self.estimate(posting, wanted, asked, &mut shortlist, part);
             part.cut = wanted.is_over.is_some_and(|is_over| is_over());
         }
         let likely = shortlist.end();
@@ -227,13 +232,15 @@ impl SpFresh {
         wanted: Wanted<'_>,
         asked: Asked<'_>,
         shortlist: &mut Shortlist<Place<'a>>,
-        stats: &mut SearchStats,
+        part: &mut Part<Found>,
     ) {
         let Asked {
             encoder,
             query,
             lut,
         } = asked;
+        let Part { stats, sight, .. } = part;
+        sight.read += posting.len() as u64;
         // SAFETY: the code of a centroid has the dimension of the encoder.
         let distance = unsafe { encoder.distance(query, posting.centroid.vector()) };
         let rounding = lut.scale() * (lut.groups() as f32 / 12.0).sqrt();
@@ -262,9 +269,14 @@ impl SpFresh {
                 below &= below - 1;
                 let row = read.row(slot);
                 // The bound may have come nearer since.
-                if lower[slot] > shortlist.bound() || !(wanted.visible)(row) {
+                if lower[slot] > shortlist.bound() {
                     continue;
                 }
+                sight.tested += 1;
+                if !(wanted.visible)(row) {
+                    continue;
+                }
+                sight.visible += 1;
                 // The factor is negative: what lowers the estimate is the slack times it.
                 let upper = lower[slot] - 2.0 * read.factor(slot) * slack;
                 shortlist.push((block, slot), row, (lower[slot], upper));

@@ -34,11 +34,16 @@ impl Room for Scratch {
     }
 }
 
+/// Which rows are visible, and whether a search is to end with what it has.
+type Visible<'a> = (&'a (dyn Fn(u64) -> bool + Sync), Option<IsOver<'a>>);
+
 /// What a search is for.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) query: &'a Query,
     pub(super) k: usize,
+    /// The part of all rows that pass a filter, if there is one.
+    pub(super) share: Option<f64>,
     pub(super) visible: &'a (dyn Fn(u64) -> bool + Sync),
     pub(super) is_over: Option<IsOver<'a>>,
     pub(super) originals: &'a (dyn VectorSource + Sync),
@@ -56,8 +61,25 @@ impl SpFresh {
     pub fn search(
         &self,
         query: &Query,
+        at: (usize, usize),
+        rows: Visible<'_>,
+        originals: &(dyn VectorSource + Sync),
+        stats: &mut SearchStats,
+    ) -> Vec<Neighbor> {
+        self.search_filtered(query, at, (None, rows), originals, stats)
+    }
+
+    /// As [`SpFresh::search`], where a filter decides what is visible, which so many rows pass: if fewer of those around the query do than
+    /// of all, more postings are read.
+    ///
+    /// # Panics
+    /// If the query was prepared for another space.
+    #[must_use]
+    pub fn search_filtered(
+        &self,
+        query: &Query,
         (k, probes): (usize, usize),
-        (visible, is_over): (&(dyn Fn(u64) -> bool + Sync), Option<IsOver<'_>>),
+        (passing, (visible, is_over)): (Option<u64>, Visible<'_>),
         originals: &(dyn VectorSource + Sync),
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
@@ -68,6 +90,7 @@ impl SpFresh {
         let wanted = Wanted {
             query,
             k,
+            share: passing.map(|passing| passing as f64 / self.len().max(1) as f64),
             visible,
             is_over,
             originals,
@@ -100,7 +123,7 @@ impl SpFresh {
         let directories = self.directories();
         let all = directories.iter().map(|directory| directory.len()).sum();
         let (mut probes, mut sure) = (probes.max(1), probes == usize::MAX);
-        let mut missed = Missed::default();
+        let (mut missed, mut first) = (Missed::default(), None);
         // A row may be in several postings, and some will turn out farther than their codes say.
         let most = wanted.k.saturating_mul(2).saturating_add(SPARE);
         loop {
@@ -121,6 +144,14 @@ impl SpFresh {
             let part = self.read(&postings, wanted, asked, near);
             *stats += part.stats;
             missed |= part.cold;
+            let first = *first.get_or_insert(part.sight.read);
+            let times = wanted
+                .share
+                .and_then(|share| part.sight.times(share, first));
+            if let (Some(times), false) = (times, part.cut || probes >= all) {
+                probes = (probes as f64 * times).ceil() as usize;
+                continue;
+            }
             if part.found.len() >= wanted.k || part.cut {
                 let found = self.rerank(wanted, asked.query, &part.found, (stats, &mut missed));
                 if found.len() == wanted.k || part.cut {

@@ -55,6 +55,43 @@ fn few_that_are_visible_are_all_found() -> Result<()> {
     Ok(())
 }
 
+/// Enough strays pass around the query to find `k`, but what is nearest of all that pass lies in postings behind those.
+#[test]
+fn what_passes_behind_the_nearest_postings_is_found() -> Result<()> {
+    let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 32), 6_000, 40, 9)?;
+    let index = build(&data, SpFreshParams::default(), 0..6_000)?;
+    let (mut told, mut untold, mut all) = (0, 0, 0);
+    for query in &data.queries {
+        let mut order: Vec<u64> = (0..6_000).collect();
+        let distance = |row: &u64| query.distance(data.vector(*row));
+        order.sort_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let mut passes = vec![false; 6_000];
+        let strays = order[..1_000].iter().rev().step_by(40);
+        let far = order[1_000..].iter().step_by(2);
+        strays
+            .chain(far)
+            .for_each(|row| passes[*row as usize] = true);
+        let passing = passes.iter().filter(|passes| **passes).count() as u64;
+        let visible = |row: u64| passes[row as usize];
+        let exact = data.exact(query, 40, &visible);
+        let mut hits = |passing| {
+            let (rows, stats) = ((passing, (&visible as _, None)), &mut Default::default());
+            let found = index.search_filtered(query, (40, 10), rows, &data, stats);
+            assert_eq!(found.len(), 40);
+            found.iter().filter(|one| exact.contains(one)).count()
+        };
+        told += hits(Some(passing));
+        untold += hits(None);
+        all += exact.len();
+    }
+    assert!(10 * told > 9 * all, "{told} of {all}, {untold} before");
+    assert!(
+        10 * untold < 8 * all,
+        "nothing is behind: {untold} of {all}"
+    );
+    Ok(())
+}
+
 #[test]
 fn equal_vectors_are_all_there() -> Result<()> {
     let data = Data::equal(3_000)?;
