@@ -49,8 +49,8 @@ fn one_sweep_takes_all_out_that_was_dead_where_none_moves_elsewhere() {
         let rows = Rows::new(FIRST + 2 * EACH, vector);
         let insert = |some: Range<u64>| some.for_each(|row| rows.insert(&index, row));
         insert(0..FIRST);
-        let free = index.shards[0].writer.lock().free.clone();
-        assert_eq!((index.postings(), free), (2, vec![0]));
+        let free = index.shards[0].writer.lock().free.len();
+        assert_eq!((index.postings(), free), (2, 1));
         thread::scope(|scope| {
             scope.spawn(|| insert(FIRST..FIRST + EACH));
             scope.spawn(|| insert(FIRST + EACH..FIRST + 2 * EACH));
