@@ -327,7 +327,8 @@ impl Graph {
                 let originals = Originals::new(view, column).replying(wanted.reply);
                 let at = (k, ef.div_ceil(EFFORT_A_POSTING));
                 let passing = wanted.entries.and_then(|entries| entries.passing);
-                let rows = (passing, (wanted.visible, wanted.is_over));
+                let share = passing.map(|passing| passing as f64 / view.live.max(1) as f64);
+                let rows = (share, (wanted.visible, wanted.is_over));
                 let search =
                     |(query, stats)| index.search_filtered(query, at, rows, &originals, stats);
                 let found = queries.iter().zip(stats).map(search).collect();

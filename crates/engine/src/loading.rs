@@ -59,22 +59,24 @@ pub(crate) fn run(shared: &Shared, loads: Vec<Load>) {
             return;
         }
         let ending = Ending(&load.index);
-        match load.graph(&shared.options.graphs) {
+        let is_damaged = match load.graph(&shared.options.graphs) {
             Ok((graph, is_mended)) => {
                 load.index.loaded(graph, load.saved.rows_end);
-                if is_mended {
-                    shared.unsaved.mended();
-                }
+                is_mended
             }
             Err(error) => {
                 // Nothing is lost: the rows are scanned until the graph is built anew.
                 let (dataset, column) = (&load.dataset, &load.column.name);
                 tracing::warn!(dataset, column, %error, "graph is built anew");
                 shared.rebuilt_graphs.fetch_add(1, Ordering::Relaxed);
-                shared.unsaved.mended();
+                true
             }
-        }
+        };
         drop(ending);
+        // Only now checkpoints name another file.
+        if is_damaged {
+            shared.unsaved.mended();
+        }
         shared.indexers.ring();
     }
 }

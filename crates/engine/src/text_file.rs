@@ -71,6 +71,7 @@ pub(crate) fn load(shared: &Shared, dataset: &Dataset) {
             tracing::warn!(dataset = dataset.name, %error, "text index is built anew");
             shared.rebuilt_texts.fetch_add(1, Ordering::Relaxed);
             text.loaded(Pieces::default());
+            shared.unsaved.mended();
         }
     }
 }

@@ -17,7 +17,7 @@ const WRITTEN_A_SECOND: u64 = 500_000_000;
 pub(crate) struct UnsavedWork {
     worked: AtomicU64,
     last_save: AtomicU64,
-    /// Whether the last checkpoint names a file that was damaged.
+    /// Whether the last checkpoint names a file that was damaged, and no other was tried since.
     names_damage: AtomicBool,
 }
 

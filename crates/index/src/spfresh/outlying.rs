@@ -77,20 +77,19 @@ impl SpFresh {
         Ok(vec![id])
     }
 
-    /// Gives the first of some postings another centroid, if its vectors have come to lie elsewhere as it grew: a vector that it
-    /// began with is none for many. It is looked at each time that it has doubled.
+    /// Gives each of some postings that a vector came to another centroid, if its vectors have come to lie elsewhere as it grew: a vector that it
+    /// began with is none for many. It is looked at when it has doubled.
     pub(super) fn recentre_grown(
         &self,
         (shard, writer): (&Shard, &mut Writer),
         homes: &[u64],
     ) -> Result<()> {
-        let Some(id) = homes.first() else {
-            return Ok(());
-        };
-        let len = shard.directory.load().get(*id).map_or(0, |home| home.len());
-        let (times, rest) = (len / self.params.merge, len % self.params.merge);
-        if rest == 0 && times.is_power_of_two() {
-            self.recentre((shard, writer), *id)?;
+        for id in homes {
+            let len = shard.directory.load().get(*id).map_or(0, |home| home.len());
+            let (times, rest) = (len / self.params.merge, len % self.params.merge);
+            if rest == 0 && times.is_power_of_two() {
+                self.recentre((shard, writer), *id)?;
+            }
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ pub(super) struct Reach {
     least: f32,
     most: f32,
     /// Sum of the squared distances of the vectors to the code of the centroid, and how many they are.
-    squares: f32,
+    squares: f64,
     rows: u32,
 }
 
@@ -100,7 +100,7 @@ impl Reach {
         }
         // SAFETY: codes of the centroid and of members have the dimension of the encoder.
         let between = unsafe { encoder.between(centroid, vector) };
-        self.squares += between.max(0.0);
+        self.squares += f64::from(between.max(0.0));
         let error = error_of(vector.scale, encoder.dim());
         let radius = (f64::from(between) + SUM * f64::from(norms) + TINY).sqrt() + error;
         let norm = f64::from(vector.norm);
@@ -119,7 +119,7 @@ impl Reach {
 
     /// The sum of the squared distances of the vectors to the centroid, and how many they are.
     pub(super) fn squares(&self) -> (f64, u64) {
-        (f64::from(self.squares), u64::from(self.rows))
+        (self.squares, u64::from(self.rows))
     }
 }
 

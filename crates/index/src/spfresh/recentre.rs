@@ -18,14 +18,14 @@ const ROUNDING: f32 = 1e-4;
 impl SpFresh {
     /// Gives a posting the mean of its vectors for a centroid, if that came to lie far from the one that it has: rows went, and others came
     /// elsewhere, but never so many that it was split. Queries are compared with centroids, and would not find the way to it. What
-    /// is nearer to another centroid then goes there, and what is nearer to the new one comes.
-    pub(super) fn recentre(&self, (shard, writer): (&Shard, &mut Writer), id: u64) -> Result<()> {
+    /// is nearer to another centroid then goes there, and what is nearer to the new one comes. Returns the number that the posting has then.
+    pub(super) fn recentre(&self, (shard, writer): (&Shard, &mut Writer), id: u64) -> Result<u64> {
         let directory = shard.directory.load_full();
         let Some(posting) = directory.get(id) else {
-            return Ok(());
+            return Ok(id);
         };
         let Some(mean) = self.strayed(posting) else {
-            return Ok(());
+            return Ok(id);
         };
         let around = self.around(&directory, posting);
         let centroid = Arc::new(Centroid::new(self.encoder(), &mean));
@@ -51,7 +51,8 @@ impl SpFresh {
         shard.moves.fetch_add(1, Ordering::Release);
         let mut touched: Vec<u64> = around.iter().map(|posting| posting.id).collect();
         touched.push(new);
-        self.split_long((shard, writer), touched)
+        self.split_long((shard, writer), touched)?;
+        Ok(new)
     }
 
     /// The mean of the vectors of a posting, if it lies far from the centroid.

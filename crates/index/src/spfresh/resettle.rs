@@ -47,6 +47,9 @@ impl SpFresh {
             return Ok(());
         }
         edit.remove(id, &places);
+        touched.sort_unstable();
+        touched.dedup();
+        touched.retain(|id| edit.len_of(*id) > self.params.split);
         let directory = edit.finish(&self.store)?;
         shard.show(directory);
         shard.moves.fetch_add(1, Ordering::Release);

@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use longbow_kernels::rabitq::Lut;
@@ -19,6 +20,10 @@ use crate::vector_index::IsOver;
 
 /// Vectors that are kept beyond those that are asked for, until the exact distances are known.
 const SPARE: usize = 64;
+
+/// How many times as many postings as asked for are read since few around the query pass a filter. `k` may have been found long before, and then
+/// a search does not go to the end for nearer ones.
+const FARTHEST: usize = 64;
 
 /// Room for one search.
 #[derive(Default)]
@@ -69,8 +74,8 @@ impl SpFresh {
         self.search_filtered(query, at, (None, rows), originals, stats)
     }
 
-    /// As [`SpFresh::search`], where a filter decides what is visible, which so many rows pass: if fewer of those around the query do than
-    /// of all, more postings are read.
+    /// As [`SpFresh::search`], where a filter decides what is visible, which this share of all rows passes: if fewer of those around the query do, more
+    /// postings are read.
     ///
     /// # Panics
     /// If the query was prepared for another space.
@@ -79,7 +84,7 @@ impl SpFresh {
         &self,
         query: &Query,
         (k, probes): (usize, usize),
-        (passing, (visible, is_over)): (Option<u64>, Visible<'_>),
+        (share, (visible, is_over)): (Option<f64>, Visible<'_>),
         originals: &(dyn VectorSource + Sync),
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
@@ -90,7 +95,7 @@ impl SpFresh {
         let wanted = Wanted {
             query,
             k,
-            share: passing.map(|passing| passing as f64 / self.len().max(1) as f64),
+            share,
             visible,
             is_over,
             originals,
@@ -124,6 +129,7 @@ impl SpFresh {
         let all = directories.iter().map(|directory| directory.len()).sum();
         let (mut probes, mut sure) = (probes.max(1), probes == usize::MAX);
         let (mut missed, mut first) = (Missed::default(), None);
+        let (farthest, mut before) = (probes.saturating_mul(FARTHEST), Vec::new());
         // A row may be in several postings, and some will turn out farther than their codes say.
         let most = wanted.k.saturating_mul(2).saturating_add(SPARE);
         loop {
@@ -141,15 +147,20 @@ impl SpFresh {
                 missed.first |= self.store.file.reads() > reads;
             }
             near.clear(most);
-            let part = self.read(&postings, wanted, asked, near);
+            let mut part = self.read(&postings, wanted, asked, near);
             *stats += part.stats;
             missed |= part.cold;
             let first = *first.get_or_insert(part.sight.read);
             let times = wanted
                 .share
                 .and_then(|share| part.sight.times(share, first));
-            if let (Some(times), false) = (times, part.cut || probes >= all) {
-                probes = (probes as f64 * times).ceil() as usize;
+            if part.cut {
+                add_others(&mut part.found, &before, most);
+            } else if let Some(times) = times
+                && probes < farthest.min(all)
+            {
+                probes = farthest.min((probes as f64 * times).ceil() as usize);
+                before = part.found;
                 continue;
             }
             if part.found.len() >= wanted.k || part.cut {
@@ -232,4 +243,13 @@ impl SpFresh {
             }
         }
     }
+}
+
+/// Adds what an earlier round found and a later one, which was cut, did not come by.
+fn add_others(found: &mut Vec<Found>, before: &[Found], most: usize) {
+    let rows: HashSet<u64> = found.iter().map(|found| found.row).collect();
+    let others = before.iter().filter(|found| !rows.contains(&found.row));
+    found.extend(others);
+    found.sort_unstable();
+    found.truncate(most);
 }

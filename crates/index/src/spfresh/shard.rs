@@ -16,7 +16,7 @@ const SHIFT: u32 = u64::BITS - MOST.ilog2();
 pub(super) struct Shard {
     pub(super) directory: ArcSwap<Directory>,
     pub(super) writer: Mutex<Writer>,
-    /// Splits and merges so far: whoever finds the nearest centroids without the lock sees whether they changed since.
+    /// Changes of centroids so far, and moves of vectors between them: whoever finds the nearest centroids without the lock sees whether they changed since.
     pub(super) moves: AtomicU64,
 }
 

@@ -74,7 +74,7 @@ impl SpFresh {
             self.merge((shard, &mut writer), id)?;
         }
         for id in changed {
-            self.recentre((shard, &mut writer), id)?;
+            let id = self.recentre((shard, &mut writer), id)?;
             self.resettle((shard, &mut writer), id)?;
         }
         Ok(Swept { rows, next })

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use longbow_index::{Error, Metric, Result, Scalar, SpFresh, SpFreshParams, Space};
 
 use super::file::MemoryFile;
@@ -71,24 +73,53 @@ fn what_passes_behind_the_nearest_postings_is_found() -> Result<()> {
         strays
             .chain(far)
             .for_each(|row| passes[*row as usize] = true);
-        let passing = passes.iter().filter(|passes| **passes).count() as u64;
+        let passing = passes.iter().filter(|passes| **passes).count();
         let visible = |row: u64| passes[row as usize];
         let exact = data.exact(query, 40, &visible);
-        let mut hits = |passing| {
-            let (rows, stats) = ((passing, (&visible as _, None)), &mut Default::default());
+        let hits = |share| {
+            let (rows, stats) = ((share, (&visible as _, None)), &mut Default::default());
             let found = index.search_filtered(query, (40, 10), rows, &data, stats);
             assert_eq!(found.len(), 40);
             found.iter().filter(|one| exact.contains(one)).count()
         };
-        told += hits(Some(passing));
+        told += hits(Some(passing as f64 / 6_000.0));
         untold += hits(None);
         all += exact.len();
     }
-    assert!(10 * told > 9 * all, "{told} of {all}, {untold} before");
+    assert!(10 * told > 9 * all, "{told} of {all}");
     assert!(
         10 * untold < 8 * all,
         "nothing is behind: {untold} of {all}"
     );
+    Ok(())
+}
+
+/// A search that is cut as it looks farther has what it had found before.
+#[test]
+fn what_was_found_stays_found_when_the_time_is_over() -> Result<()> {
+    let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 32), 6_000, 40, 9)?;
+    let index = build(&data, SpFreshParams::default(), 0..6_000)?;
+    let visible = |row: u64| row % 40 == 0;
+    let search = |over: usize| {
+        let asked = AtomicUsize::new(0);
+        let is_over = || asked.fetch_add(1, Ordering::Relaxed) >= over;
+        let until = Some(&is_over as longbow_index::IsOver<'_>);
+        // Ten times as many pass elsewhere, as far as it knows.
+        let (rows, stats) = (
+            (Some(0.25), (&visible as _, until)),
+            &mut Default::default(),
+        );
+        let found = index.search_filtered(&data.queries[0], (8, 8), rows, &data, stats);
+        (found, asked.into_inner())
+    };
+    let (whole, asked) = search(usize::MAX);
+    assert!(whole.len() == 8 && asked > 20, "it looked farther: {asked}");
+    for over in 8..asked {
+        let (found, _) = search(over);
+        let mut rows: Vec<u64> = found.iter().map(|one| one.row).collect();
+        rows.dedup();
+        assert_eq!(rows.len(), 8, "over after {over} postings: {found:?}");
+    }
     Ok(())
 }
 
