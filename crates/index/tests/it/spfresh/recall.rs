@@ -99,7 +99,7 @@ fn what_passes_behind_the_nearest_postings_is_found() -> Result<()> {
 fn what_was_found_stays_found_when_the_time_is_over() -> Result<()> {
     let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 32), 6_000, 40, 9)?;
     let index = build(&data, SpFreshParams::default(), 0..6_000)?;
-    let visible = |row: u64| row % 40 == 0;
+    let visible = |row: u64| row.is_multiple_of(40);
     let search = |over: usize| {
         let asked = AtomicUsize::new(0);
         let is_over = || asked.fetch_add(1, Ordering::Relaxed) >= over;
