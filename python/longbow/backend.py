@@ -28,7 +28,8 @@ class Asked(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether any row may be found, by an effort of the usual kind."""
-        return self.filters is self.where is self.nprobe is self.recall_target is None
+        any_row = self.filters is None and self.where is None
+        return any_row and self.nprobe is None and self.recall_target is None
 
     def options(self) -> dict[str, Any]:
         """The same in the form of the wire."""
