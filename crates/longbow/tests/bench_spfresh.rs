@@ -174,11 +174,11 @@ fn a_stream_is_searched_while_it_is_written() {
     }
     let end = &report["end"];
     for part in ["churned", "fresh"] {
-        assert_eq!(number(&end[part], "recall_at_k"), 1.0, "{part}");
+        assert!(number(&end[part], "recall_at_k") > 0.96, "{part}");
         assert!(number(&end[part], "p999_us") > 0.0, "{part}");
     }
     assert!(end["churned"]["build_s"].is_null() && number(&end["fresh"], "build_s") > 0.0);
-    assert_eq!(number(&end["ratios"], "recall_to_fresh"), 1.0);
+    assert!(number(&end["ratios"], "recall_to_fresh") > 0.96);
     assert!(number(&end["ratios"], "p999_beside_writes_to_idle") > 0.0);
     assert!(number(&end["ratios"], "block_file_to_fresh") > 0.0);
 }
