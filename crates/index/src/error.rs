@@ -96,7 +96,7 @@ pub enum Error {
     },
     /// A damaged block of postings.
     #[error(
-        "block at byte {at} has checksum {got:08x}, expected {expected:08x}: it is damaged, insert the rows of its posting again"
+        "block at byte {at} has checksum {got:08x}, expected {expected:08x}: it is damaged, and its posting is to be made again from its rows"
     )]
     Block {
         /// Offset in the file of blocks.
