@@ -316,11 +316,21 @@ impl Graph {
         (view, column): (&View, &VectorColumn),
         stats: &mut [SearchStats],
     ) -> Result<Vec<Vec<Neighbor>>> {
+        let visible = (wanted.visible, wanted.is_over);
+        let filtered = wanted.entries.map(|entries| Filtered {
+            k,
+            ef,
+            passes: wanted.visible,
+            entries,
+            is_over: wanted.is_over,
+        });
         Ok(match self {
             Graph::Flat => vec![Vec::new(); queries.len()],
             Graph::Hnsw(graph) => {
-                let visible = (wanted.visible, wanted.is_over);
-                let search = |(query, stats)| graph.search_until(query, (k, ef), visible, stats);
+                let search = |(query, stats)| match filtered {
+                    Some(filtered) => graph.search_filtered(query, filtered, stats),
+                    None => graph.search_until(query, (k, ef), visible, stats),
+                };
                 queries.iter().zip(stats).map(search).collect()
             }
             Graph::SpFresh { index, .. } => {
@@ -328,7 +338,7 @@ impl Graph {
                 let at = (k, ef.div_ceil(EFFORT_A_POSTING));
                 let passing = wanted.entries.and_then(|entries| entries.passing);
                 let share = passing.map(|passing| passing as f64 / view.live.max(1) as f64);
-                let rows = (share, (wanted.visible, wanted.is_over));
+                let rows = (share, visible);
                 let search =
                     |(query, stats)| index.search_filtered(query, at, rows, &originals, stats);
                 let found = queries.iter().zip(stats).map(search).collect();
@@ -339,22 +349,11 @@ impl Graph {
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
-                let visible = wanted.visible;
-                let filtered = wanted.entries.map(|entries| Filtered {
-                    k,
-                    ef,
-                    passes: visible,
-                    entries,
-                    is_over: wanted.is_over,
-                });
                 let found = match (filtered, queries, &mut *stats) {
                     (None, [query], [stats]) if wanted.is_over.is_none() => {
-                        vec![graph.search(query, k, ef, visible, &originals, stats)]
+                        vec![graph.search(query, k, ef, wanted.visible, &originals, stats)]
                     }
-                    (None, ..) => {
-                        let rows = (visible, wanted.is_over);
-                        graph.search_each(queries, (k, ef), rows, &originals, stats)
-                    }
+                    (None, ..) => graph.search_each(queries, (k, ef), visible, &originals, stats),
                     (Some(filtered), [query], [stats]) => {
                         vec![graph.search_filtered(query, filtered, &originals, stats)]
                     }

@@ -32,11 +32,14 @@ pub(crate) struct RowSet {
     chunks: Vec<Option<Chunk>>,
     len: u64,
     /// Some of the rows, once they were asked for.
-    sample: OnceLock<Vec<u64>>,
+    sample: OnceLock<Arc<[u64]>>,
 }
 
 /// Rows of a sample.
-const SAMPLE: u64 = 128;
+const FEWEST_SAMPLED: u64 = 128;
+const MOST_SAMPLED: u64 = 4096;
+/// Of how many rows one is in a sample.
+const SAMPLED: u64 = 16;
 
 impl Chunk {
     /// Words that are not zero, each with its number.
@@ -137,11 +140,12 @@ impl RowSet {
         rows.skip_while(move |row| *row < from)
     }
 
-    /// Up to 128 of the rows, in even steps over all.
+    /// One of 16 rows, but 128 at least and 4,096 at most, in even steps over all.
     pub fn sample(&self) -> &[u64] {
         self.sample.get_or_init(|| {
             let mut sample = Vec::new();
-            let (count, mut before) = (self.len.min(SAMPLE), 0);
+            let count = (self.len / SAMPLED).clamp(FEWEST_SAMPLED, MOST_SAMPLED);
+            let (count, mut before) = (count.min(self.len), 0);
             for (first, word) in self.words(0) {
                 let ones = u64::from(word.count_ones());
                 while (sample.len() as u64) < count {
@@ -153,7 +157,7 @@ impl RowSet {
                 }
                 before += ones;
             }
-            sample
+            sample.into()
         })
     }
 
@@ -169,7 +173,8 @@ impl RowSet {
     /// Memory held, in bytes; what clones share counts for each.
     pub fn memory_bytes(&self) -> usize {
         let chunks = self.chunks.iter().flatten();
-        size_of_val(&self.chunks[..]) + chunks.map(Chunk::memory_bytes).sum::<usize>()
+        let sample = self.sample.get().map_or(0, |sample| size_of_val(&**sample));
+        size_of_val(&self.chunks[..]) + sample + chunks.map(Chunk::memory_bytes).sum::<usize>()
     }
 
     /// The chunk of a row, with room for so many more.
@@ -265,7 +270,8 @@ mod tests {
             }
             prop_assert_eq!(set.len(), plain.len() as u64);
             let sample = set.sample().to_vec();
-            prop_assert_eq!(sample.len(), plain.len().min(SAMPLE as usize));
+            let count = (plain.len() / 16).clamp(128, 4096);
+            prop_assert_eq!(sample.len(), plain.len().min(count));
             prop_assert!(sample.is_sorted() && sample.iter().all(|row| plain.contains(row)));
             prop_assert_eq!(sample.iter().collect::<BTreeSet<_>>().len(), sample.len());
             prop_assert!(set.iter_from(from).eq(plain.range(from..).copied()));

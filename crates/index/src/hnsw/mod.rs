@@ -15,6 +15,7 @@
 //!   are by Euclidean distance.
 //! - Searches run without locks beside inserts: see `nodes`.
 
+mod filtered;
 mod insert;
 mod nodes;
 mod params;

@@ -3,7 +3,7 @@ use longbow_kernels::Metric;
 use super::Hnsw;
 use super::scratch::Scratch;
 use super::vectors::Probe;
-use super::walk::Visible;
+use super::walk::{Admit, Visible};
 use crate::candidate::Candidate;
 use crate::space::Query;
 use crate::stats::SearchStats;
@@ -47,6 +47,21 @@ impl Hnsw {
         (visible, is_over): (&(dyn Fn(u64) -> bool + Sync), Option<IsOver<'_>>),
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
+        let row = visible;
+        self.search_for(query, (k, ef.max(k)), &Visible { row, is_over }, stats)
+    }
+
+    /// The `k` nearest of what is admitted, as far as a walk that holds `ef` finds them.
+    ///
+    /// # Panics
+    /// If `query` was prepared for another space.
+    pub(super) fn search_for<A: Admit>(
+        &self,
+        query: &Query,
+        (k, ef): (usize, usize),
+        admit: &A,
+        stats: &mut SearchStats,
+    ) -> Vec<Neighbor> {
         assert_eq!(
             query.space(),
             self.space,
@@ -67,17 +82,7 @@ impl Hnsw {
         };
         // SAFETY: walks go from nodes that were written to others.
         let mut found: Vec<Neighbor> = unsafe {
-            self.walk(
-                probe,
-                nearest,
-                0,
-                ef.max(k),
-                &Visible {
-                    row: visible,
-                    is_over,
-                },
-                &mut scratch,
-            );
+            self.walk(probe, nearest, 0, ef, admit, &mut scratch);
             let row = |c: &Candidate| Neighbor {
                 row: self.nodes.row(c.node()),
                 distance: c.distance(),

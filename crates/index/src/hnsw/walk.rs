@@ -88,26 +88,45 @@ pub(crate) struct Visible<'a> {
 impl Admit for Visible<'_> {
     #[inline(always)]
     unsafe fn admit(&self, graph: &Hnsw, probe: Probe<'_>, node: Candidate, found: &mut Found<'_>) {
-        // SAFETY: the caller vouches for the node, and a twin that was read was written before it was chained.
-        unsafe {
-            if (self.row)(graph.nodes.row(node.node())) {
-                found.push(node);
-            }
-            let mut twin = graph.nodes.twin(node.node());
-            while twin != NONE && found.takes(Candidate::new(node.distance(), twin)) {
-                if (self.row)(graph.nodes.row(twin)) {
-                    // Where the metric is cosine, lengths of twins may differ, and so may the last digits.
-                    found.compared += 1;
-                    found.push(Candidate::new(graph.vectors.distance(probe, twin), twin));
-                }
-                twin = graph.nodes.twin(twin);
-            }
-        }
+        // SAFETY: the caller vouches for the node.
+        unsafe { take(self.row, graph, probe, node, found) };
     }
 
     #[inline(always)]
     fn is_over(&self) -> bool {
         self.is_over.is_some_and(|is_over| is_over())
+    }
+}
+
+/// Adds a node and its twins, those that are of rows that pass; tells whether one does.
+///
+/// # Safety
+/// As [`Admit::admit`].
+#[inline(always)]
+pub(super) unsafe fn take(
+    passes: &(dyn Fn(u64) -> bool + Sync),
+    graph: &Hnsw,
+    probe: Probe<'_>,
+    node: Candidate,
+    found: &mut Found<'_>,
+) -> bool {
+    // SAFETY: the caller vouches for the node, and a twin that was read was written before it was chained.
+    unsafe {
+        let mut any = passes(graph.nodes.row(node.node()));
+        if any {
+            found.push(node);
+        }
+        let mut twin = graph.nodes.twin(node.node());
+        while twin != NONE && found.takes(Candidate::new(node.distance(), twin)) {
+            if passes(graph.nodes.row(twin)) {
+                any = true;
+                // Where the metric is cosine, lengths of twins may differ, and so may the last digits.
+                found.compared += 1;
+                found.push(Candidate::new(graph.vectors.distance(probe, twin), twin));
+            }
+            twin = graph.nodes.twin(twin);
+        }
+        any
     }
 }
 

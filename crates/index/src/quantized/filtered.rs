@@ -1,7 +1,6 @@
 //! Searches of the rows that pass a filter.
 
 use super::QuantizedGraph;
-use super::block::NONE;
 use super::filtered_walk::FilteredWalk;
 use super::front::Front;
 use super::level::{LEVELS, Level};
@@ -12,36 +11,10 @@ use super::through::{self, Through};
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
+use crate::filtered::{Entries, Filtered};
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
-use crate::vector_index::IsOver;
-
-/// What is asked of the rows that pass a filter.
-#[derive(Clone, Copy)]
-pub struct Filtered<'a> {
-    /// Neighbours asked for.
-    pub k: usize,
-    /// Rows that the walk holds; below `k` it counts as `k`.
-    pub ef: usize,
-    /// Whether a row passes. A walk asks it of many rows, so it should take no more than a look into a bitmap.
-    pub passes: &'a (dyn Fn(u64) -> bool + Sync),
-    /// What is known of those that pass.
-    pub entries: Entries<'a>,
-    /// Asked from time to time whether the walk is to end with what it has found; without it, it never is.
-    pub is_over: Option<IsOver<'a>>,
-}
-
-/// What is known of the rows that pass a filter, for a walk that finds few of them around the query.
-#[derive(Debug, Clone, Copy)]
-pub struct Entries<'a> {
-    /// Some of them, at random: where the walk also begins, so that it finds those that pass though none does around the
-    /// query. A hundred suffice; those that are not in the graph do not count.
-    pub rows: &'a [u64],
-    /// How many pass, or more, if that is known. If a walk turns out to be the worse way to find their nearest, it leaves them to a
-    /// scan; if most pass, it goes through the others.
-    pub passing: Option<u64>,
-}
 
 /// Takes nodes of the level above the lowest: the nearest is where the walk begins.
 struct Above;
@@ -86,6 +59,8 @@ struct FilteredSearch<'a> {
     entries: Entries<'a>,
     /// Whether it may go through all nodes, which it tries once.
     may_go_through: bool,
+    /// Whether what passes lies elsewhere than around the query, once a walk has found that out.
+    is_opposed: Option<bool>,
     phase: Phase<'a>,
 }
 
@@ -97,22 +72,33 @@ impl Steps for FilteredSearch<'_> {
                 if walk.step() {
                     return true;
                 }
-                let Some(start) = walk.through.take() else {
+                if let Some(start) = walk.through.take() {
+                    // SAFETY: walks find nodes that were written.
+                    unsafe { self.go_through(Some(start)) };
+                    return true;
+                }
+                // Once: what it finds is of the search that has ended.
+                if self.is_opposed.is_some() {
                     return false;
-                };
-                // SAFETY: walks find nodes that were written.
-                unsafe { self.go_through(Some(start)) };
-                true
+                }
+                let by_chance = self.entries.nearer_by_chance(self.passing.graph.len());
+                let is_opposed = walk.is_opposed(by_chance);
+                self.is_opposed = Some(is_opposed);
+                if is_opposed {
+                    self.go_along();
+                }
+                is_opposed
             }
             Phase::Through(walk) => {
                 if walk.step() {
                     return true;
                 }
-                let in_vain = walk.admit.gave_up();
-                if in_vain {
+                let is_opposed = walk.admit.is_opposed(&walk.scratch);
+                if is_opposed {
+                    self.is_opposed = Some(true);
                     self.go_along();
                 }
-                in_vain
+                is_opposed
             }
             Phase::Above(walk) => {
                 if !walk.step() {
@@ -158,8 +144,9 @@ impl FilteredSearch<'_> {
     unsafe fn go_through(&mut self, start: Option<Candidate>) {
         let scratch = self.leave();
         self.may_go_through = false;
+        let by_chance = self.entries.nearer_by_chance(self.passing.graph.len());
         // SAFETY: the caller vouches for the start.
-        let walk = unsafe { Through::walk(self.passing, self.ef, start, scratch) };
+        let walk = unsafe { Through::walk(self.passing, (by_chance, self.ef), start, scratch) };
         self.phase = walk.map_or_else(Phase::Between, Phase::Through);
     }
 
@@ -209,12 +196,11 @@ impl FilteredSearch<'_> {
         self.phase = match start {
             // SAFETY: the caller vouches for the start.
             Some(start) => unsafe {
-                Phase::Below(FilteredWalk::new(
-                    self.passing,
-                    (self.ef, self.may_go_through),
-                    (start, self.entries),
-                    scratch,
-                ))
+                let at = (start, self.entries);
+                let mut walk = FilteredWalk::new(self.passing, self.ef, at, scratch);
+                walk.may_go_through = self.may_go_through;
+                walk.is_opposed = self.is_opposed == Some(true);
+                Phase::Below(walk)
             },
             None => Phase::Between(scratch),
         };
@@ -278,22 +264,6 @@ impl QuantizedGraph {
         answers
     }
 
-    /// The nodes of some rows from which edges lead on.
-    pub(super) fn entries(&self, rows: &[u64]) -> Vec<u32> {
-        let mut nodes = Vec::with_capacity(rows.len());
-        self.places
-            .find(rows.iter().copied(), |_, node| nodes.extend(node));
-        let blocks = &self.ground().blocks;
-        // A node that hangs on a chain of twins leads nowhere, and is found by the first of them.
-        nodes.retain(|node| {
-            // SAFETY: nodes that were remembered were written.
-            let ids = unsafe { blocks.ids(*node) };
-            ids.iter()
-                .any(|id| id.load(std::sync::atomic::Ordering::Relaxed) != NONE)
-        });
-        nodes
-    }
-
     /// Begins a search; `None` if nothing can be found.
     fn begin_filtered<'a>(
         &'a self,
@@ -315,6 +285,7 @@ impl QuantizedGraph {
             ef: filtered.ef.max(filtered.k),
             entries: filtered.entries,
             may_go_through: true,
+            is_opposed: None,
             phase: Phase::Between(scratch),
         };
         let most = |passing| through::is_for(passing, self.len());

@@ -20,11 +20,11 @@ use std::sync::atomic::Ordering;
 use longbow_kernels::rabitq::{Base, SLOTS};
 
 use super::block::{Blocks, NONE};
-use super::filtered::Entries;
 use super::passing::Passing;
 use super::scratch::Scratch;
 use super::walk::{FEW, NEAR, SLACK};
 use crate::candidate::Candidate;
+use crate::filtered::Entries;
 
 /// Neighbours that pass, near enough by estimate, with which a walk need not look behind those that do not.
 const ENOUGH: usize = 16;
@@ -60,6 +60,10 @@ pub(super) struct FilteredWalk<'a> {
     pub(super) may_go_through: bool,
     /// and where that is to begin.
     pub(super) through: Option<Candidate>,
+    /// Whether it is known that what passes lies elsewhere than around the query.
+    pub(super) is_opposed: bool,
+    /// Whether it holds as many as it takes then.
+    pub(super) is_wide: bool,
     /// Nodes that were looked at around the start, and those of them that pass.
     pub(super) looked: usize,
     pub(super) passed: usize,
@@ -79,7 +83,7 @@ impl<'a> FilteredWalk<'a> {
     /// The start was written, and the write happened before.
     pub(super) unsafe fn new(
         passing: Passing<'a>,
-        (ef, may_go_through): (usize, bool),
+        ef: usize,
         (start, entries): (Candidate, Entries<'a>),
         scratch: Box<Scratch>,
     ) -> Self {
@@ -89,7 +93,9 @@ impl<'a> FilteredWalk<'a> {
             asked: 0..0,
             met: false,
             is_sparse: false,
-            may_go_through,
+            may_go_through: false,
+            is_opposed: false,
+            is_wide: false,
             through: None,
             begin: Begin::At(start, entries),
             wanted: 0,

@@ -77,6 +77,16 @@ impl Front {
         Some(at)
     }
 
+    /// How far the nearest is.
+    pub(super) fn nearest(&self) -> Option<f32> {
+        self.keys.first().map(|key| distance(*key))
+    }
+
+    /// How many are nearer than that.
+    pub(super) fn nearer(&self, than: f32) -> usize {
+        self.keys.partition_point(|key| distance(*key) < than)
+    }
+
     /// Marks the nearest that was not visited, and returns it with its distance.
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<(u32, f32)> {
@@ -213,6 +223,10 @@ mod tests {
                     model.bound = model.bound.min(*farthest);
                 }
             }
+            let first = model.list.first().map(|entry| entry.0);
+            prop_assert_eq!(front.nearest(), first);
+            let nearer = model.list.iter().filter(|entry| entry.0 < 7.0).count();
+            prop_assert_eq!(front.nearer(7.0), nearer);
             prop_assert_eq!(front.limit(), model.limit());
             prop_assert_eq!(front.peek(), model.peek().map(|at| model.list[at].1));
         }

@@ -61,7 +61,6 @@ pub(crate) use save::NODE as SAVED_NODE;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use std::fmt;
 
-pub use filtered::{Entries, Filtered};
 pub use params::QuantizedParams;
 pub use removal::Progress;
 

@@ -44,22 +44,27 @@ impl QuantizedGraph {
             Some(node) => nodes.push(Candidate::new(0.0, node)),
             None => missing.push(row),
         });
-        let radius = self.compare_codes(&mut scratch);
+        let Scratch {
+            query: encoded,
+            found,
+            stats: counts,
+            ..
+        } = &mut *scratch;
+        let radius = self.compare_codes(encoded, found, counts);
         let found = self.verify(query, (k, radius), originals, &mut scratch);
         *stats += scratch.stats;
         self.pool.give(scratch);
         found
     }
 
-    /// Compares the nodes in `scratch.found`, and returns how far a code of theirs is at most from its
+    /// Compares nodes of the lowest level, which were remembered, and returns how far a code of theirs is at most from its
     /// vector.
-    fn compare_codes(&self, scratch: &mut Scratch) -> f32 {
-        let Scratch {
-            query,
-            found,
-            stats,
-            ..
-        } = scratch;
+    pub(super) fn compare_codes(
+        &self,
+        query: &Encoded,
+        found: &mut [Candidate],
+        stats: &mut SearchStats,
+    ) -> f32 {
         let blocks = &self.ground().blocks;
         let encoder = self.encoder();
         let mut scale = 0f32;

@@ -29,12 +29,17 @@ pub(super) struct Through<'a> {
     passing: Passing<'a>,
     /// Nodes that may yet be met and not pass.
     left: Cell<usize>,
+    /// How many nodes may not pass and be nearer than all that do by chance.
+    by_chance: usize,
 }
 
 impl Through<'_> {
-    /// Whether the walk ended since too little passed.
-    pub(super) fn gave_up(&self) -> bool {
-        self.left.get() == 0
+    /// Whether a walk that has ended found that what passes lies elsewhere than around the query: it gave up, or
+    /// more that do not pass are nearer than all that do, than by chance.
+    pub(super) fn is_opposed(&self, scratch: &Scratch) -> bool {
+        let nearest = scratch.held.nearest();
+        let nearer = nearest.map_or(0, |nearest| scratch.front.nearer(nearest));
+        self.left.get() == 0 || nearer > self.by_chance
     }
 }
 
@@ -72,12 +77,13 @@ pub(super) fn is_for(passing: u64, rows: usize) -> bool {
 }
 
 impl<'a> Through<'a> {
-    fn new(passing: Passing<'a>, ef: usize) -> Self {
+    fn new(passing: Passing<'a>, by_chance: usize, ef: usize) -> Self {
         let few = ef.saturating_mul(IN_VAIN).saturating_add(FEWEST_IN_VAIN);
         let many = ef.saturating_mul(FAR_IN_VAIN).saturating_add(MOST_IN_VAIN);
         Through {
             passing,
             left: Cell::new(few.min(many)),
+            by_chance,
         }
     }
 
@@ -87,14 +93,14 @@ impl<'a> Through<'a> {
     /// If there is a start, it was written, and the write happened before.
     pub(super) unsafe fn walk(
         passing: Passing<'a>,
-        ef: usize,
+        (by_chance, ef): (usize, usize),
         start: Option<Candidate>,
         mut scratch: Box<Scratch>,
     ) -> Result<Walk<'a, Self>, Box<Scratch>> {
         let graph: &QuantizedGraph = passing.graph;
         scratch.held.clear(ef);
         // What is held says how much the front holds.
-        let (all, admit) = (usize::MAX, Through::new(passing, ef));
+        let (all, admit) = (usize::MAX, Through::new(passing, by_chance, ef));
         match start {
             // SAFETY: the caller vouches for the start.
             Some(start) => Ok(unsafe { Walk::lowest(graph, start, all, admit, scratch) }),

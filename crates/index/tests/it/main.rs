@@ -3,6 +3,7 @@
 mod checkpoint;
 mod common;
 mod concurrent;
+mod elsewhere;
 mod flat;
 mod model;
 mod quantized;

