@@ -27,12 +27,18 @@ impl QuantizedGraph {
         self.fill_lut(&mut scratch);
         scratch.bits.resize(self.encoder().dim() / 16, 0);
         let mut stands_for = row;
-        for height in 0..=self.draw_level(row) {
+        let mut top = self.draw_level(row);
+        let mut height = 0;
+        while height <= top {
             let placed;
             (scratch, placed) = self.place(height, stands_for, scratch)?;
-            match placed {
-                Some(node) => stands_for = u64::from(node),
-                None => break,
+            let Some(placed) = placed else {
+                break;
+            };
+            stands_for = u64::from(placed.node);
+            height += 1;
+            if placed.is_alone {
+                top = top.max(height.min(LEVELS - 1));
             }
         }
         self.pool.give(scratch);
@@ -54,12 +60,13 @@ impl QuantizedGraph {
         height: usize,
         row: u64,
         mut scratch: Box<Scratch>,
-    ) -> Result<(Box<Scratch>, Option<u32>)> {
+    ) -> Result<(Box<Scratch>, Option<Placed>)> {
         let level = &self.levels[height];
         if let Some(guard) = level.begin() {
             let node = self.write(height, row, &scratch)?;
             level.begin_at(node, &guard);
-            return Ok((scratch, Some(node)));
+            let is_alone = false;
+            return Ok((scratch, Some(Placed { node, is_alone })));
         }
         scratch = self.walk_for_neighbors(height, scratch);
         scratch.found.sort_unstable();
@@ -98,8 +105,27 @@ impl QuantizedGraph {
                 self.hand_on(level, node, far, &mut scratch.bits);
             }
             scratch.handed = handed;
-            Ok((scratch, Some(node)))
+            let nearest = scratch.found.first();
+            let is_alone = nearest.is_some_and(|nearest| self.is_alone(level, *nearest));
+            Ok((scratch, Some(Placed { node, is_alone })))
         }
+    }
+
+    /// Whether a new node is much farther from the nearest one than most neighbours of that one are.
+    ///
+    /// # Safety
+    /// The nearest was written, and the write happened before.
+    unsafe fn is_alone(&self, level: &Level, nearest: Candidate) -> bool {
+        // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
+        let nearer = unsafe {
+            let here = level.blocks.vector(nearest.node());
+            let ids = level.blocks.ids(nearest.node()).iter();
+            let ids = ids.map(|id| id.load(Ordering::Acquire));
+            let length = |id| self.encoder().between(here, level.blocks.vector(id));
+            ids.filter(|id| *id != NONE && FAR * length(*id) < nearest.distance())
+                .count()
+        };
+        nearer > SLOTS / 2
     }
 
     /// Walks for the vector in `scratch`, and leaves in `scratch.found` the nodes that it may lead to: those near it that
@@ -312,6 +338,15 @@ impl QuantizedGraph {
             around
         }
     }
+}
+
+/// A node that was added to a level.
+struct Placed {
+    node: u32,
+    /// Whether it is far from all others: the first of its kind. Edges to it come from nodes that are as far from it as
+    /// many others are, so that few walks go there; then it is on the next level, too, where there are fewer, so that
+    /// walks for the next of its kind begin at it.
+    is_alone: bool,
 }
 
 /// Why a node shall lead to another.

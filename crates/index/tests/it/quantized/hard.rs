@@ -3,7 +3,7 @@
 use longbow_index::VectorIndex as _;
 use longbow_index::{Metric, QuantizedGraph, QuantizedParams, Query, Result, SearchStats};
 
-use super::{build, fill, floats, found_by_itself, kinds, made, search};
+use super::{build, fill, floats, found_by_itself, kinds, made, query_of, search};
 use crate::common::{Data, Dice, all, lengths};
 
 fn normals(dice: &mut Dice, dim: usize) -> Vec<f32> {
@@ -229,6 +229,31 @@ fn edges_lead_from_each_cluster_to_all_others() -> Result<()> {
 #[test]
 fn edges_lead_from_each_tight_cluster_to_all_others() -> Result<()> {
     check_edges_between_clusters(0.05)
+}
+
+/// Rows of each cluster move into the void, the first of each alone, and all in turn.
+#[test]
+fn the_first_of_a_new_kind_is_found_by_those_that_follow() -> Result<()> {
+    const CLUSTERS: usize = 300;
+    let mut dice = Dice(3);
+    let mut centre = || -> Vec<f32> { (0..128).map(|_| 0.5 * dice.unit()).collect() };
+    let centres: Vec<Vec<f32>> = (0..CLUSTERS).map(|_| centre()).collect();
+    let rows = 80 * CLUSTERS;
+    let data = made(floats(128, Metric::Euclidean), rows, |dice, row| {
+        let shift = if row < 50 * CLUSTERS { 0.0 } else { 0.5 };
+        let point = centres[row % CLUSTERS].iter();
+        point.map(|x| x + shift + 0.05 * dice.normal()).collect()
+    })?;
+    let graph = build(&data)?;
+    let mut lost = 0;
+    for row in (50 * CLUSTERS)..(55 * CLUSTERS) {
+        let query = query_of(&data, row as u64)?;
+        let found = search(&graph, &data, &query, 1, 512);
+        lost += usize::from(found[0].row != row as u64);
+    }
+    println!("{lost} lost");
+    assert!(lost <= 2, "{lost} lost");
+    Ok(())
 }
 
 #[test]
