@@ -23,7 +23,7 @@ pub(super) struct Level {
 }
 
 /// Nodes of a level for each of the level above.
-pub(crate) const FEWER: u64 = 32;
+pub(crate) const FEWER: u64 = 64;
 /// Levels there are at most: enough for 2^31 nodes.
 pub(super) const LEVELS: usize = 6;
 
