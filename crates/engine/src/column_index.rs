@@ -15,7 +15,7 @@ use crate::graph::Graph;
 use crate::graph_options::GraphOptions;
 use crate::index_kind::IndexKind;
 use crate::index_policy::IndexPolicy;
-use crate::recall::Recall;
+use crate::recall::{Curve, Moment, Recall};
 use crate::schema::VectorColumn;
 use crate::sweep::UnderWay;
 
@@ -259,9 +259,24 @@ impl ColumnIndex {
         self.recall.gauge()
     }
 
-    /// Whether efforts for a recall are known.
-    pub fn is_calibrated(&self) -> bool {
-        self.recall.curve().is_some()
+    /// Whether efforts for a recall are known for the index as it is, while so many rows of the dataset live.
+    pub fn is_calibrated(&self, live: u64) -> bool {
+        self.curve(live).is_some()
+    }
+
+    /// What is known of efforts, unless the index has become another since.
+    pub(crate) fn curve(&self, live: u64) -> Option<Arc<Curve>> {
+        let now = self.moment(live);
+        self.recall.curve().filter(|curve| curve.is_of(now))
+    }
+
+    /// What it holds while so many rows of the dataset live.
+    pub(crate) fn moment(&self, live: u64) -> Moment {
+        Moment {
+            rows: self.graph().len() as u64,
+            live,
+            written: self.watermark(),
+        }
     }
 
     /// The graph and its watermark, for a reader who takes a view after them.

@@ -17,7 +17,7 @@ use crate::view::View;
 
 /// How many times the usual effort is made for a target by a graph that was not calibrated yet.
 const CAUTION: usize = 8;
-const NOT_CALIBRATED: &str = "the index is not calibrated yet: eight times the usual effort was made, and what it reaches is not known";
+const NOT_CALIBRATED: &str = "the index is not calibrated yet, or has become another since: eight times the usual effort was made, and what it reaches is not known";
 const NOT_ENDED: &str = "the budget ran out: what was reached is not known";
 const FILTERED: &str = "efforts are measured without a filter: at least the usual one was made, and what it reaches behind this filter is not known";
 
@@ -107,7 +107,7 @@ impl Plan {
             }
             0 => None,
             beyond => Some(format!(
-                "no effort that was measured reaches the target for {beyond} of {} queries: all rows were scanned for them",
+                "no effort that was measured reaches the target for {beyond} of {} queries, or none was measured that is like them: all rows were scanned for them",
                 found.len()
             )),
         };

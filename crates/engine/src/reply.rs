@@ -333,7 +333,7 @@ impl Engine {
             // One of another kind may be in its place by now.
             let index = dataset.index(&column.name);
             let index = index.filter(|index| index.kind() == reached.graph.kind());
-            let curve = index.and_then(|index| index.recall.curve());
+            let curve = index.and_then(|index| index.curve(dataset.view().live));
             (reached.graph.len() as u64, curve)
         })
     }

@@ -21,6 +21,8 @@ pub const MAX_K: usize = 16_384;
 /// Greatest effort that one query may ask for.
 pub const MAX_EF: usize = 65_536;
 /// Up to this share of rows passing a filter, those rows are scanned exactly instead of walking a graph of vectors.
+/// Rows by which it is judged how many of those that pass a filter a walk can find.
+const JUDGED: usize = 128;
 const SCAN_SHARE: f64 = 0.05;
 /// Up to this many rows passing a filter, they are scanned whatever their share.
 const SCAN_ROWS: u64 = 10_000;
@@ -306,7 +308,18 @@ impl Searcher<'_> {
             rows,
             passing: Some(passing),
         };
-        let filtered = matching.map(|rows| entries(rows.sample(), rows.len()));
+        let filtered = matching.map(|rows| {
+            // Dead rows are in the set, too, and rows that no walk finds yet.
+            let some = rows.sample().iter();
+            let some = some.step_by(rows.sample().len().div_ceil(JUDGED).max(1));
+            let (mut asked, mut shown) = (0, 0);
+            some.for_each(|row| {
+                asked += 1;
+                shown += u64::from(wanted(*row));
+            });
+            let passing = rows.len().saturating_mul(shown).checked_div(asked);
+            entries(rows.sample(), passing.unwrap_or(0))
+        });
         // Dead rows that did not leave the graph yet are in the way like rows that do not pass.
         let many_dead = self.view.live * 4 < index.graph.len() as u64 * 3;
         let entries = filtered.or(many_dead.then_some(entries(&[], self.view.live)));

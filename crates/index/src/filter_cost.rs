@@ -19,6 +19,8 @@ const DESCEND: f64 = 6_000.0;
 /// Of a code: to find and begin it, and for each of its dimensions.
 const ROW: f64 = 15.0;
 const ELEMENT: f64 = 0.06;
+/// Of a dimension of a whole vector.
+const WHOLE_ELEMENT: f64 = 0.15;
 /// Of a node that the walk holds, and for each of its dimensions.
 const NODE: f64 = 400.0;
 const NODE_ELEMENT: f64 = 1.0;
@@ -59,6 +61,21 @@ impl FilterCost {
             scan: scan(passing, dim),
             walk: SURE * (ef as f64) * node,
         }
+    }
+
+    /// As [`FilterCost::elsewhere`] where whole vectors are compared.
+    pub(crate) fn elsewhere_whole(passing: u64, dim: usize, ef: usize) -> Self {
+        let more = (WHOLE_ELEMENT - ELEMENT) * passing as f64 * dim as f64;
+        let FilterCost { scan, walk } = Self::elsewhere(passing, dim, ef);
+        FilterCost {
+            scan: scan + more,
+            walk,
+        }
+    }
+
+    /// Nodes that a walk may look at for the time of the scan.
+    pub(crate) fn looks(&self) -> usize {
+        (self.scan / LOOK) as usize
     }
 
     /// Whether a scan is the better way: it takes no longer, and is exact.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use longbow_engine::{Applied, ColumnIndex, Engine, Id, IndexKind, SearchRequest};
+use longbow_engine::{Applied, ColumnIndex, Dataset, Engine, Id, IndexKind, SearchRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -107,7 +107,7 @@ fn readiness(engine: &Engine, dataset: Option<&str>) -> Value {
     for dataset in &datasets {
         for index in dataset.indexes().iter() {
             index_len += index.graph().len() as u64;
-            indexes.push(describe_index(&dataset.name, index));
+            indexes.push(describe_index(dataset, index));
         }
     }
     let mut told =
@@ -121,10 +121,10 @@ fn readiness(engine: &Engine, dataset: Option<&str>) -> Value {
 }
 
 /// What the index of one vector column is, and what it costs.
-fn describe_index(dataset: &str, index: &ColumnIndex) -> Value {
-    let graph = index.graph();
+fn describe_index(dataset: &Dataset, index: &ColumnIndex) -> Value {
+    let (graph, live) = (index.graph(), dataset.view().live);
     json!({
-        "dataset": dataset,
+        "dataset": dataset.name,
         "column": index.column,
         "index": graph.kind().name(),
         "auto": index.is_auto(),
@@ -132,7 +132,7 @@ fn describe_index(dataset: &str, index: &ColumnIndex) -> Value {
         "quantization": graph.quantization().name(),
         "rows": graph.len(),
         "bytes": graph.memory_bytes(),
-        "calibrated": index.is_calibrated(),
+        "calibrated": index.is_calibrated(live),
         "recall": index.recall(),
         "bytes_per_row": graph.memory_bytes().checked_div(graph.len()),
     })

@@ -35,11 +35,11 @@ pub(crate) struct RowSet {
     sample: OnceLock<Arc<[u64]>>,
 }
 
-/// Rows of a sample.
-const FEWEST_SAMPLED: u64 = 128;
-const MOST_SAMPLED: u64 = 4096;
 /// Of how many rows one is in a sample.
 const SAMPLED: u64 = 16;
+/// Rows of a sample, where there are so many.
+const FEWEST_SAMPLED: u64 = 128;
+const MOST_SAMPLED: u64 = 4096;
 
 impl Chunk {
     /// Words that are not zero, each with its number.
@@ -144,8 +144,7 @@ impl RowSet {
     pub fn sample(&self) -> &[u64] {
         self.sample.get_or_init(|| {
             let mut sample = Vec::new();
-            let count = (self.len / SAMPLED).clamp(FEWEST_SAMPLED, MOST_SAMPLED);
-            let (count, mut before) = (count.min(self.len), 0);
+            let (count, mut before) = (self.sampled(), 0);
             for (first, word) in self.words(0) {
                 let ones = u64::from(word.count_ones());
                 while (sample.len() as u64) < count {
@@ -161,6 +160,11 @@ impl RowSet {
         })
     }
 
+    fn sampled(&self) -> u64 {
+        let count = (self.len / SAMPLED).clamp(FEWEST_SAMPLED, MOST_SAMPLED);
+        count.min(self.len)
+    }
+
     /// The words that hold rows from a chunk on, each with its first row.
     fn words(&self, from: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
         let chunks = self.chunks.iter().enumerate().skip(from);
@@ -170,10 +174,11 @@ impl RowSet {
         })
     }
 
-    /// Memory held, in bytes; what clones share counts for each.
+    /// Memory held, in bytes; what clones share counts for each, and the sample before it is made: as long as nothing is
+    /// added it is the same.
     pub fn memory_bytes(&self) -> usize {
         let chunks = self.chunks.iter().flatten();
-        let sample = self.sample.get().map_or(0, |sample| size_of_val(&**sample));
+        let sample = self.sampled() as usize * size_of::<u64>();
         size_of_val(&self.chunks[..]) + sample + chunks.map(Chunk::memory_bytes).sum::<usize>()
     }
 
@@ -269,7 +274,9 @@ mod tests {
                 row += bits.len() as u64;
             }
             prop_assert_eq!(set.len(), plain.len() as u64);
+            let bytes = set.memory_bytes();
             let sample = set.sample().to_vec();
+            prop_assert_eq!(set.memory_bytes(), bytes);
             let count = (plain.len() / 16).clamp(128, 4096);
             prop_assert_eq!(sample.len(), plain.len().min(count));
             prop_assert!(sample.is_sorted() && sample.iter().all(|row| plain.contains(row)));

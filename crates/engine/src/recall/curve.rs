@@ -7,6 +7,13 @@ use super::middle::Middle;
 
 /// Measured queries that tell of a query: those that look most alike, in how their walks went and where they lie.
 const ALIKE: usize = 24;
+/// Those of them that tell most.
+const MOST_ALIKE: usize = 8;
+/// What these may reach less: one of ten neighbours, of one of them.
+const ONE_MISS: f32 = 0.0125;
+/// How far the look of a query may be from that of the one most alike, squared, in deviations of ordinary ones: beyond
+/// that nothing is known of it, and it is scanned for. It may be measured then, so that more is known of the next.
+const UNLIKE: f32 = 64.0;
 /// Real queries that are kept, the last ones.
 const REAL: usize = 512;
 /// Real queries from which on they say what is ordinary, and those made from rows to be ordinary are only what looks are measured by.
@@ -31,14 +38,24 @@ pub(crate) enum Origin {
     Far,
 }
 
+/// What an index and its dataset held at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// Rows in the graph.
+    pub rows: u64,
+    /// Rows alive.
+    pub live: u64,
+    /// Rows that were ever written.
+    pub written: u64,
+}
+
 /// The recall of an index by effort, as of one moment.
 #[derive(Debug)]
 pub(crate) struct Curve {
     /// The real ones last, the latest at the end. Those made to be ordinary stay also when they tell nothing any more of others.
     queries: Vec<(Origin, Arc<Measured>)>,
-    /// Rows in the graph, and rows alive, when it was calibrated.
-    rows: u64,
-    live: u64,
+    /// When it was calibrated.
+    moment: Moment,
     middle: Arc<Middle>,
     /// Where ordinary queries are from.
     is_ordinary: Origin,
@@ -113,12 +130,8 @@ impl Points {
 }
 
 impl Curve {
-    /// The curve of a graph that held so many rows around this middle when so many were alive.
-    pub fn new(
-        queries: Vec<(Origin, Arc<Measured>)>,
-        middle: Arc<Middle>,
-        (rows, live): (u64, u64),
-    ) -> Self {
+    /// The curve of an index with its rows around this middle.
+    pub fn new(queries: Vec<(Origin, Arc<Measured>)>, middle: Arc<Middle>, moment: Moment) -> Self {
         let real = queries.iter().filter(|(of, _)| *of == Origin::Real).count();
         let mut drop = real.saturating_sub(REAL);
         let mut keep = |of: Origin| match of {
@@ -147,8 +160,7 @@ impl Curve {
             is_ordinary,
             middle,
             queries,
-            rows,
-            live,
+            moment,
             points: (0..CLASSES.len() * LADDER.len())
                 .map(|_| OnceLock::new())
                 .collect(),
@@ -159,7 +171,7 @@ impl Curve {
     pub fn with(&self, real: impl Iterator<Item = Measured>) -> Self {
         let mut queries = self.queries.clone();
         queries.extend(real.map(|measured| (Origin::Real, Arc::new(measured))));
-        Self::new(queries, Arc::clone(&self.middle), (self.rows, self.live))
+        Self::new(queries, Arc::clone(&self.middle), self.moment)
     }
 
     /// The middle of the rows, for the looks of queries.
@@ -179,10 +191,24 @@ impl Curve {
         vectors
     }
 
-    /// Whether the index has changed so much that it is to be calibrated anew: by a fifth of its rows, or of those alive.
-    pub fn is_stale(&self, rows: u64, live: u64) -> bool {
-        let fifth = self.rows / 5;
-        rows.abs_diff(self.rows) > fifth || live < self.live - self.live / 5
+    /// Whether the index has changed so much that it is to be calibrated anew: by a fifth of its rows, or of those alive, be
+    /// it that there are more or fewer, or that others took the place of as many.
+    pub fn is_stale(&self, now: Moment) -> bool {
+        self.changed(now) > 0.2
+    }
+
+    /// Whether it still tells of the index, though it may be stale.
+    pub fn is_of(&self, now: Moment) -> bool {
+        self.changed(now) <= 0.4
+    }
+
+    fn changed(&self, now: Moment) -> f64 {
+        let then = self.moment;
+        let share = |part: u64, of: u64| part as f64 / of.max(1) as f64;
+        let grown = share(now.rows.abs_diff(then.rows), then.rows);
+        let died = share(then.live.saturating_sub(now.live), then.live);
+        let written = share(now.written.saturating_sub(then.written), then.rows);
+        grown.max(died).max(written)
     }
 
     /// The first walk, or the only one, if it will not be judged; `None` if not even ordinary queries reach the target by
@@ -211,11 +237,14 @@ impl Curve {
             return Judged::Enough(self.ordinary[class][rung]);
         }
         let alike = self.alike(class, rung, look);
+        if !alike.iter().any(|(away, _)| *away <= UNLIKE) {
+            return Judged::Scan;
+        }
         let mut reached: f32 = 0.0;
         for higher in self.rungs(class).into_iter().filter(|at| *at >= rung) {
-            let recall = alike.iter().map(|one| one.recall(class, higher));
-            let mean = recall.sum::<f32>() / alike.len().max(1) as f32;
-            reached = reached.max(mean);
+            let mean = |most: usize| mean_recall(&alike[..most.min(alike.len())], class, higher);
+            // Of two kinds of queries that look alike, the rarer has few among many.
+            reached = reached.max(mean(ALIKE).min(mean(MOST_ALIKE) + ONE_MISS));
             if reached >= target {
                 return if higher == rung {
                     Judged::Enough(reached)
@@ -230,7 +259,8 @@ impl Curve {
     /// The rungs that are worth a walk.
     fn rungs(&self, class: usize) -> Vec<usize> {
         let is_worth = |ef: usize| {
-            ef >= CLASSES[class] && ef as u64 * ROWS_AN_EFFORT <= self.rows.max(super::LEAST_ROWS)
+            ef >= CLASSES[class]
+                && ef as u64 * ROWS_AN_EFFORT <= self.moment.rows.max(super::LEAST_ROWS)
         };
         (0..LADDER.len())
             .filter(|rung| is_worth(LADDER[*rung]))
@@ -242,7 +272,9 @@ impl Curve {
         of != Origin::Ordinary || of == self.is_ordinary
     }
 
-    fn alike(&self, class: usize, rung: usize, look: Look) -> Vec<&Measured> {
+    /// The measured queries that tell most of one of this look, each with how far its own look is from that: squared, in
+    /// deviations of ordinary ones.
+    fn alike(&self, class: usize, rung: usize, look: Look) -> Vec<(f32, &Measured)> {
         let points = self.points[class * LADDER.len() + rung].get_or_init(|| {
             let look = |(_, one): &(Origin, Arc<Measured>)| one.look(class, rung);
             let looks: Vec<Look> = self.queries.iter().map(look).collect();
@@ -280,11 +312,16 @@ impl Curve {
             order.select_nth_unstable_by(ALIKE, |a, b| a.0.total_cmp(&b.0));
             order.truncate(ALIKE);
         }
-        order
-            .into_iter()
-            .map(|(_, at)| &*self.queries[at].1)
-            .collect()
+        order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let one = |(_, at): (f32, usize)| (away(&points.points[at]), &*self.queries[at].1);
+        order.into_iter().map(one).collect()
     }
+}
+
+/// The mean recall of queries at a rung.
+fn mean_recall(alike: &[(f32, &Measured)], class: usize, rung: usize) -> f32 {
+    let recall = alike.iter().map(|(_, one)| one.recall(class, rung));
+    recall.sum::<f32>() / alike.len().max(1) as f32
 }
 
 /// The mean recall at each rung of the `most` queries that find most over all rungs.
@@ -317,6 +354,15 @@ mod tests {
 
     const ROWS: u64 = 100_000;
 
+    /// Of rows all of which live, and no others ever did.
+    fn moment(rows: u64) -> Moment {
+        Moment {
+            rows,
+            live: rows,
+            written: rows,
+        }
+    }
+
     /// Queries that find everything from a rung on, and before it as large a share as the rung is of it; all walks go as
     /// `look` says, more or less.
     fn queries(
@@ -338,7 +384,7 @@ mod tests {
     }
 
     fn curve(all: Vec<(Origin, Arc<Measured>)>, rows: u64) -> Curve {
-        Curve::new(all, Arc::default(), (rows, rows))
+        Curve::new(all, Arc::default(), moment(rows))
     }
 
     fn mixed() -> Curve {
@@ -360,6 +406,39 @@ mod tests {
         let start = curve.start(1.0, 10, true).expect("reached");
         assert_eq!(start.ef, 20);
         assert_eq!(curve.judge(start, 1.0, look(5.2)), Judged::More(80, 1.0));
+    }
+
+    #[test]
+    fn a_query_unlike_all_is_scanned_for() {
+        let curve = mixed();
+        let start = curve.start(0.5, 10, true).expect("reached");
+        assert_eq!(curve.judge(start, 0.5, look(-0.2)), Judged::Enough(0.5));
+        assert_eq!(curve.judge(start, 0.5, look(-5.0)), Judged::Scan);
+        assert_eq!(curve.judge(start, 0.5, look(f32::NAN)), Judged::Scan);
+        // One that was measured suffices.
+        let one = Measured::of(|_| 1.0, look(-5.0));
+        let more = curve.with(std::iter::repeat_n(one, MOST_ALIKE));
+        let judged = more.judge(more.start(0.5, 10, true).expect("reached"), 0.5, look(-5.0));
+        assert!(matches!(judged, Judged::Enough(_)), "{judged:?}");
+    }
+
+    #[test]
+    fn the_rarer_of_two_kinds_that_look_alike_is_not_outvoted() {
+        let mut all = queries(Origin::Ordinary, 64, 2, 1.0);
+        // Where they lie, others are near, but none so near.
+        let rare = Measured::of(
+            |rung| (rung as f32 / 12.0).min(1.0),
+            Look([1.2, 1.2, 0.3, 0.0]),
+        );
+        all.extend((0..MOST_ALIKE).map(|_| (Origin::Ordinary, Arc::new(rare.clone()))));
+        let curve = curve(all, ROWS);
+        let start = curve.start(0.9, 10, true).expect("reached");
+        assert_eq!(start.ef, 10);
+        let judged = curve.judge(start, 0.9, Look([1.2, 1.2, 0.3, 0.0]));
+        assert!(
+            matches!(judged, Judged::More(ef, _) if ef >= 226),
+            "{judged:?}"
+        );
     }
 
     #[test]
@@ -453,10 +532,33 @@ mod tests {
     #[test]
     fn a_curve_is_stale_when_the_index_is_another() {
         let curve = mixed();
-        assert!(!curve.is_stale(ROWS, ROWS) && !curve.is_stale(ROWS + ROWS / 5, ROWS));
-        assert!(curve.is_stale(ROWS + ROWS / 5 + 1, ROWS));
-        assert!(curve.is_stale(ROWS, ROWS - ROWS / 5 - 1));
-        assert!(!curve.is_stale(ROWS - 1, ROWS));
-        assert!(curve.is_stale(ROWS - ROWS / 5 - 1, ROWS));
+        let at = |rows, live, written| Moment {
+            rows,
+            live,
+            written,
+        };
+        for stale in [
+            at(ROWS + ROWS / 5 + 1, ROWS, ROWS),
+            at(ROWS, ROWS - ROWS / 5 - 1, ROWS),
+            at(ROWS - ROWS / 5 - 1, ROWS, ROWS),
+            // Others took the place of a fifth.
+            at(ROWS, ROWS, ROWS + ROWS / 5 + 1),
+        ] {
+            assert!(curve.is_stale(stale) && curve.is_of(stale), "{stale:?}");
+        }
+        for other in [
+            at(ROWS * 3 / 2, ROWS, ROWS),
+            at(ROWS, ROWS / 2, ROWS),
+            at(ROWS, ROWS, ROWS * 3 / 2),
+        ] {
+            assert!(!curve.is_of(other), "{other:?}");
+        }
+        for fresh in [
+            at(ROWS, ROWS, ROWS),
+            at(ROWS + ROWS / 5, ROWS, ROWS + ROWS / 5),
+            at(ROWS - 1, ROWS - 1, ROWS + 1),
+        ] {
+            assert!(!curve.is_stale(fresh), "{fresh:?}");
+        }
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
-pub(crate) use curve::{Curve, Judged};
+pub(crate) use curve::{Curve, Judged, Moment};
 use gauge::Gauge;
 pub(crate) use measure::Look;
 pub(crate) use samples::Samples;

@@ -139,7 +139,7 @@ fn say(dataset: &Dataset, index: &ColumnIndex, done: Result<()>) {
 fn is_due(dataset: &Dataset, index: &ColumnIndex) -> bool {
     let (rows, view) = (index.graph().len() as u64, dataset.view());
     let grows = index.waiting(view.next_row) > rows / GROWN;
-    let stale = |curve: Arc<Curve>| curve.is_stale(rows, view.live);
+    let stale = |curve: Arc<Curve>| curve.is_stale(index.moment(view.live));
     rows >= LEAST_ROWS && !grows && index.recall.curve().is_none_or(stale)
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn calibrate(
     let _alone = index.recall.measuring.lock();
     let began = Instant::now();
     let (mut reached, mut view) = (index.reached(), dataset.view());
-    let (rows, live) = (reached.graph.len() as u64, view.live);
+    let moment = index.moment(view.live);
     let column = view.schema.vector(&dataset.name, Some(&index.column))?;
     let Made {
         mut queries,
@@ -199,12 +199,12 @@ pub(crate) fn calibrate(
         left = later;
     }
     tracing::debug!(
-        dataset = dataset.name, column = index.column, rows, queries = measured.len(), took = ?began.elapsed(),
+        dataset = dataset.name, column = index.column, rows = moment.rows, queries = measured.len(), took = ?began.elapsed(),
         "index calibrated"
     );
     // Otherwise it is due again as soon as the index has caught up.
-    if !measured.is_empty() && !has_grown(&reached, rows) {
-        let curve = Curve::new(measured, middle, (rows, live));
+    if !measured.is_empty() && !has_grown(&reached, moment.rows) {
+        let curve = Curve::new(measured, middle, moment);
         index.recall.curve.store(Some(Arc::new(curve)));
     }
     Ok(())

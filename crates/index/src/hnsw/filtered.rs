@@ -1,6 +1,7 @@
 //! Searches of the rows that pass a filter.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BinaryHeap;
 
 use super::Hnsw;
 use super::vectors::Probe;
@@ -12,12 +13,8 @@ use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
 
-/// Nodes that do not pass, for each that is to be held, after which a walk gives up, besides
-const IN_VAIN: usize = 16;
-/// as many times those that it meets if which pass has nothing to do with the query.
+/// How many times as many nodes as by chance a walk meets that do not pass, before it gives up: more even than a scan costs.
 const OFF: f64 = 4.0;
-/// Such nodes for any effort.
-const FEWEST_IN_VAIN: usize = 64;
 /// How many times as much a walk holds where what passes lies elsewhere than around the query.
 const WIDER: usize = 8;
 
@@ -26,32 +23,44 @@ struct Passing<'a> {
     filtered: &'a Filtered<'a>,
     /// Nodes that may yet be met and not pass.
     left: Cell<usize>,
-    /// How far those were that did not.
-    others: RefCell<Vec<f32>>,
+    /// The nearest of those that were met, one more than may be nearer than all that pass by chance.
+    others: RefCell<BinaryHeap<Candidate>>,
+    by_chance: usize,
+    ended: Cell<Option<Ended>>,
+}
+
+/// Why a walk ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// It was told to.
+    Over,
+    /// Too little passes around the query.
+    InVain,
 }
 
 impl<'a> Passing<'a> {
-    fn new(filtered: &'a Filtered<'a>, share: Option<f64>, ef: usize) -> Self {
-        // In between, for each that passes.
-        let others = share.map_or(f64::INFINITY, |share| (1.0 - share) / share);
-        let expected = OFF * ef as f64 * others;
-        let more = ef.saturating_mul(IN_VAIN).saturating_add(FEWEST_IN_VAIN);
+    /// `scan` is how many nodes may be looked at for what a scan costs.
+    fn new(filtered: &'a Filtered<'a>, rows: usize, scan: usize, ef: usize) -> Self {
+        let entries = filtered.entries;
+        // Where it is not known how many pass, or only that the dead are in the way, what a scan would cost is not, either.
+        let share = entries.share(rows).filter(|_| !entries.rows.is_empty());
+        let expected = |share: f64| OFF * ef as f64 * (1.0 - share) / share;
+        let left = share.map_or(usize::MAX, |share| scan.max(expected(share) as usize));
         Passing {
             filtered,
-            left: Cell::new((expected as usize).saturating_add(more)),
+            left: Cell::new(left),
             others: RefCell::default(),
+            by_chance: share.map_or(usize::MAX, |_| entries.nearer_by_chance(rows)),
+            ended: Cell::new(None),
         }
     }
 
-    fn gave_up(&self) -> bool {
-        self.left.get() == 0
-    }
-
     /// Whether more of those that do not pass are nearer than all that were found, than by chance.
-    fn is_opposed(&self, found: &[Neighbor], by_chance: usize) -> bool {
+    fn is_opposed(&self, found: &[Neighbor]) -> bool {
         let nearest = found.first().map_or(f32::INFINITY, |found| found.distance);
         let others = self.others.borrow();
-        others.iter().filter(|other| **other < nearest).count() > by_chance
+        let farthest = others.peek().filter(|_| others.len() > self.by_chance);
+        farthest.is_some_and(|farthest| farthest.distance() < nearest)
     }
 }
 
@@ -59,23 +68,40 @@ impl Admit for Passing<'_> {
     #[inline(always)]
     unsafe fn admit(&self, graph: &Hnsw, probe: Probe<'_>, node: Candidate, found: &mut Found<'_>) {
         // SAFETY: the caller vouches for the node.
-        if !unsafe { take(self.filtered.passes, graph, probe, node, found) } {
-            self.left.set(self.left.get().saturating_sub(1));
-            self.others.borrow_mut().push(node.distance());
+        if unsafe { take(self.filtered.passes, graph, probe, node, found) } {
+            return;
+        }
+        self.left.set(self.left.get().saturating_sub(1));
+        if self.by_chance < usize::MAX {
+            let mut others = self.others.borrow_mut();
+            if others.len() <= self.by_chance {
+                others.push(node);
+            } else if let Some(mut farthest) = others.peek_mut()
+                && node < *farthest
+            {
+                *farthest = node;
+            }
         }
     }
 
     #[inline(always)]
     fn is_over(&self) -> bool {
-        self.gave_up() || self.filtered.is_over.is_some_and(|is_over| is_over())
+        let ended = if self.filtered.is_over.is_some_and(|is_over| is_over()) {
+            Some(Ended::Over)
+        } else {
+            (self.left.get() == 0).then_some(Ended::InVain)
+        };
+        self.ended.set(ended);
+        ended.is_some()
     }
 }
 
 impl Hnsw {
     /// As [`Hnsw::search`] for the rows that pass a filter. What passes around the query is found as without one. Where other
-    /// rows are nearer than all that pass, more than by chance, the walk holds more, or gives up.
+    /// rows are nearer than all that pass, more than by chance, a second walk holds more.
     ///
-    /// The answer is empty if the walk gave up: then a scan of those that pass tells.
+    /// The answer is empty if that would cost more than a scan of those that pass, or if a walk has cost as much in vain: then a
+    /// scan tells.
     ///
     /// # Panics
     /// If `query` was prepared for another space.
@@ -86,27 +112,30 @@ impl Hnsw {
         filtered: Filtered<'_>,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
-        let (k, entries) = (filtered.k, filtered.entries);
-        let by_chance = entries.nearer_by_chance(self.len());
-        let search = |ef: usize, stats: &mut SearchStats| {
-            let passing = Passing::new(&filtered, entries.share(self.len()), ef);
-            let found = self.search_for(query, (k, ef), &passing, stats);
-            let is_opposed = passing.is_opposed(&found, by_chance);
-            (found, passing.gave_up(), is_opposed)
-        };
-        let ef = filtered.ef.max(k);
-        let (found, gave_up, is_opposed) = search(ef, stats);
+        let ef = filtered.ef.max(filtered.k);
         let wide = ef.saturating_mul(WIDER);
-        let is_scan = |passing| FilterCost::elsewhere(passing, self.space.dim, wide).is_scan();
-        if gave_up || is_opposed && entries.passing.is_some_and(is_scan) {
+        let passing = filtered.entries.passing.unwrap_or(u64::MAX);
+        let cost = FilterCost::elsewhere_whole(passing, self.space.dim, wide);
+        let search = |ef: usize, stats: &mut SearchStats| {
+            let passing = Passing::new(&filtered, self.len(), cost.looks(), ef);
+            let found = self.search_for(query, (filtered.k, ef), &passing, stats);
+            let is_opposed = passing.is_opposed(&found);
+            (found, passing.ended.get(), is_opposed)
+        };
+        let mut found = match search(ef, stats) {
+            (_, Some(Ended::InVain), _) => return Vec::new(),
+            (found, Some(Ended::Over), _) | (found, None, false) => return found,
+            (_, None, true) if cost.is_scan() => return Vec::new(),
+            (found, None, true) => found,
+        };
+        let (more, ended, _) = search(wide, stats);
+        if ended == Some(Ended::InVain) {
             return Vec::new();
         }
-        if !is_opposed {
-            return found;
-        }
-        match search(wide, stats) {
-            (_, true, _) => Vec::new(),
-            (found, ..) => found,
-        }
+        found.extend(more);
+        found.sort_unstable();
+        found.dedup_by_key(|found| found.row);
+        found.truncate(filtered.k);
+        found
     }
 }

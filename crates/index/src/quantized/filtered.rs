@@ -59,8 +59,12 @@ struct FilteredSearch<'a> {
     entries: Entries<'a>,
     /// Whether it may go through all nodes, which it tries once.
     may_go_through: bool,
-    /// Whether what passes lies elsewhere than around the query, once a walk has found that out.
+    /// Whether what passes lies elsewhere than around the query, once a walk has found that out;
     is_opposed: Option<bool>,
+    /// what that walk found,
+    before: Vec<Candidate>,
+    /// and how many nodes may not pass and be nearer than all that do by chance.
+    by_chance: usize,
     phase: Phase<'a>,
 }
 
@@ -78,16 +82,18 @@ impl Steps for FilteredSearch<'_> {
                     return true;
                 }
                 // Once: what it finds is of the search that has ended.
-                if self.is_opposed.is_some() {
-                    return false;
+                if self.is_opposed.is_none() {
+                    let is_opposed = walk.is_opposed(self.by_chance);
+                    self.is_opposed = Some(is_opposed);
+                    if is_opposed {
+                        self.go_elsewhere();
+                        return true;
+                    }
+                } else if walk.is_left {
+                    self.before.clear();
                 }
-                let by_chance = self.entries.nearer_by_chance(self.passing.graph.len());
-                let is_opposed = walk.is_opposed(by_chance);
-                self.is_opposed = Some(is_opposed);
-                if is_opposed {
-                    self.go_along();
-                }
-                is_opposed
+                self.keep();
+                false
             }
             Phase::Through(walk) => {
                 if walk.step() {
@@ -96,7 +102,7 @@ impl Steps for FilteredSearch<'_> {
                 let is_opposed = walk.admit.is_opposed(&walk.scratch);
                 if is_opposed {
                     self.is_opposed = Some(true);
-                    self.go_along();
+                    self.go_elsewhere();
                 }
                 is_opposed
             }
@@ -117,6 +123,7 @@ impl Steps for FilteredSearch<'_> {
             Phase::Through(walk) => walk.cut(),
             Phase::Below(_) | Phase::Between(_) => {}
         }
+        self.keep();
     }
 
     #[inline(always)]
@@ -137,6 +144,24 @@ impl FilteredSearch<'_> {
         std::mem::replace(&mut self.phase, between).into_scratch()
     }
 
+    /// Begins a walk for what lies elsewhere, and keeps what was found.
+    fn go_elsewhere(&mut self) {
+        self.before = std::mem::take(&mut self.scratch().found);
+        self.go_along();
+    }
+
+    /// Adds to what was found what an earlier walk had found.
+    fn keep(&mut self) {
+        if self.before.is_empty() {
+            return;
+        }
+        let before = std::mem::take(&mut self.before);
+        let found = &mut self.scratch().found;
+        found.extend(before);
+        found.sort_unstable();
+        found.dedup();
+    }
+
     /// Begins a walk through all nodes, from a node of the lowest level or anew.
     ///
     /// # Safety
@@ -144,9 +169,9 @@ impl FilteredSearch<'_> {
     unsafe fn go_through(&mut self, start: Option<Candidate>) {
         let scratch = self.leave();
         self.may_go_through = false;
-        let by_chance = self.entries.nearer_by_chance(self.passing.graph.len());
         // SAFETY: the caller vouches for the start.
-        let walk = unsafe { Through::walk(self.passing, (by_chance, self.ef), start, scratch) };
+        let walk =
+            unsafe { Through::walk(self.passing, (self.by_chance, self.ef), start, scratch) };
         self.phase = walk.map_or_else(Phase::Between, Phase::Through);
     }
 
@@ -286,6 +311,12 @@ impl QuantizedGraph {
             entries: filtered.entries,
             may_go_through: true,
             is_opposed: None,
+            before: Vec::new(),
+            by_chance: match filtered.entries.rows {
+                // With nowhere else to begin, another walk would find the same.
+                [] => usize::MAX,
+                _ => filtered.entries.nearer_by_chance(self.len()),
+            },
             phase: Phase::Between(scratch),
         };
         let most = |passing| through::is_for(passing, self.len());

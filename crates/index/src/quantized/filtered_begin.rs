@@ -13,6 +13,8 @@ use longbow_kernels::rabitq::SLOTS;
 
 /// Entries that are looked at where some rows pass around the query, though few.
 const FEW_ENTRIES: usize = 128;
+/// Nodes that do not pass whose distance is computed, for each that may be nearer by chance.
+const MOST_COMPARED: usize = 4;
 
 impl FilteredWalk<'_> {
     /// Judges by what is around the start how much passes near the query. The less that is, the less does a walk see of all
@@ -44,6 +46,7 @@ impl FilteredWalk<'_> {
             .map(elsewhere)
             .is_some_and(|cost| cost.is_scan())
         {
+            self.is_left = true;
             self.end();
             return;
         }
@@ -116,6 +119,13 @@ impl FilteredWalk<'_> {
         let nearer = around.iter().map(|other| other.0);
         fresh.extend(nearer.filter(|other| other.distance() < nearest));
         if fresh.len() > by_chance {
+            let most = by_chance
+                .saturating_mul(MOST_COMPARED)
+                .saturating_add(FEW_ENTRIES);
+            if fresh.len() > most {
+                fresh.select_nth_unstable(most);
+                fresh.truncate(most);
+            }
             self.passing.graph.compare_codes(query, fresh, stats);
         }
         let nearer = fresh.iter().filter(|other| other.distance() < nearest);

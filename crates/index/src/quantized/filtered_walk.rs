@@ -62,8 +62,10 @@ pub(super) struct FilteredWalk<'a> {
     pub(super) through: Option<Candidate>,
     /// Whether it is known that what passes lies elsewhere than around the query.
     pub(super) is_opposed: bool,
-    /// Whether it holds as many as it takes then.
+    /// Whether it holds as many as it takes then,
     pub(super) is_wide: bool,
+    /// or ended, since a scan of what passes is the better way.
+    pub(super) is_left: bool,
     /// Nodes that were looked at around the start, and those of them that pass.
     pub(super) looked: usize,
     pub(super) passed: usize,
@@ -96,6 +98,7 @@ impl<'a> FilteredWalk<'a> {
             may_go_through: false,
             is_opposed: false,
             is_wide: false,
+            is_left: false,
             through: None,
             begin: Begin::At(start, entries),
             wanted: 0,

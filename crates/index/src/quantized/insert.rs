@@ -29,7 +29,7 @@ impl QuantizedGraph {
         let mut stands_for = row;
         let mut top = self.draw_level(row);
         let mut height = 0;
-        while height <= top {
+        while height <= top && height < LEVELS {
             let placed;
             (scratch, placed) = self.place(height, stands_for, scratch)?;
             let Some(placed) = placed else {
@@ -37,8 +37,8 @@ impl QuantizedGraph {
             };
             stands_for = u64::from(placed.node);
             height += 1;
-            if placed.is_alone {
-                top = top.max(height.min(LEVELS - 1));
+            if placed.is_alone && self.has_room_above(height) {
+                top = top.max(height);
             }
         }
         self.pool.give(scratch);
@@ -52,6 +52,12 @@ impl QuantizedGraph {
         let hash = mix(row ^ mix(self.params.seed));
         let height = hash.trailing_zeros() / FEWER.trailing_zeros();
         (height as usize).min(LEVELS - 1)
+    }
+
+    /// Whether a level holds no more nodes than twice its share of those below, and some.
+    fn has_room_above(&self, height: usize) -> bool {
+        let nodes = |height: usize| u64::from(self.levels[height].blocks.claimed());
+        height < LEVELS && nodes(height) <= 2 * nodes(height - 1) / FEWER + FEWER
     }
 
     /// Adds a node to a level, and gives the scratch back; no node if it has become a twin, which has no tower.

@@ -1,5 +1,7 @@
 //! Filters by which nothing passes around the query, in all graphs.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
 use longbow_index::{
     Entries, Filtered, Hnsw, HnswParams, Neighbor, QuantizedGraph, QuantizedParams, Query, Result,
     SearchStats,
@@ -80,8 +82,9 @@ fn codes_find_the_nearest_far_from_a_lump() -> Result<()> {
         let (found, left) = recall(&data, (&clustered, 50, false), search);
         println!("{edge_codes}: {found}, {left} left");
         assert!(found >= 0.95 && left == 0.0, "{found}, {left} left");
-        let (found, left) = recall(&data, (&clustered, 50, true), search);
-        assert!(found >= 0.95 || left == 1.0, "{found}, {left} left");
+        // So few are scanned.
+        let (_, left) = recall(&data, (&clustered, 50, true), search);
+        assert_eq!(left, 1.0);
     }
     Ok(())
 }
@@ -94,14 +97,87 @@ fn whole_vectors_far_from_a_lump_are_left_to_a_scan() -> Result<()> {
         graph.search_filtered(query, asked, &mut SearchStats::default())
     };
     let clustered = |row: u64| row < CLUSTERED as u64;
-    let (found, left) = recall(&data, (&clustered, 50, true), search);
-    assert!(found >= 0.95 || left == 1.0, "{found}, {left} left");
+    let (_, left) = recall(&data, (&clustered, 50, true), search);
+    assert_eq!(left, 1.0);
     // What passes at random does around the query, too.
     for one_in in [1, 2, 5, 12] {
         let passes = |row: u64| row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32 < (1 << 32) / one_in;
         let (found, left) = recall(&data, (&passes, 100, true), search);
         assert!(found >= 0.95 && left <= 0.02, "{found}, {left} left");
     }
+    Ok(())
+}
+
+/// What `search` finds of the rows that pass if it is told to end when it is asked for the time after `asks`, and whether it
+/// was.
+fn cut(
+    (passes, rows): (&(dyn Fn(u64) -> bool + Sync), usize),
+    asks: usize,
+    search: &dyn Fn(Filtered<'_>) -> Vec<Neighbor>,
+) -> (Vec<Neighbor>, bool) {
+    let (left, was_cut) = (AtomicUsize::new(asks), AtomicBool::new(false));
+    let is_over = || {
+        let ask = left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1));
+        was_cut.fetch_or(ask.is_err(), SeqCst);
+        ask.is_err()
+    };
+    let some: Vec<u64> = (0..rows as u64).filter(|row| passes(*row)).collect();
+    let some: Vec<u64> = some.into_iter().step_by(16).collect();
+    let found = search(Filtered {
+        k: 10,
+        ef: 50,
+        passes,
+        entries: Entries {
+            rows: &some,
+            // As if too many passed for a scan.
+            passing: Some(60_000),
+        },
+        is_over: Some(&is_over),
+    });
+    (found, was_cut.load(SeqCst))
+}
+
+/// What was found is kept while the search goes on elsewhere, wherever it is cut.
+#[test]
+fn a_search_that_is_cut_gives_what_it_had_found() -> Result<()> {
+    let data = Data::spread(floats(DIM), (8_000, 40), 0.5, 5)?;
+    let codes = QuantizedGraph::new(data.space, QuantizedParams::default())?;
+    codes.prepare(data.bytes.chunks_exact(data.space.row_bytes()).step_by(16));
+    (0..data.rows() as u64).try_for_each(|row| codes.insert(row, data.vector(row)))?;
+    let whole = data.build(HnswParams::default())?;
+    let mut cuts = [0; 2];
+    for query in &data.queries[..10] {
+        // All but the nearest, of which some are looked at first.
+        let mut is_far = vec![true; data.rows()];
+        for one in data.exact(query, 25, &|_| true) {
+            is_far[one.row as usize] = false;
+        }
+        let passes = |row: u64| is_far[row as usize];
+        let rows: (&(dyn Fn(u64) -> bool + Sync), usize) = (&passes, data.rows());
+        let ways: [&dyn Fn(Filtered<'_>) -> Vec<Neighbor>; 2] = [
+            &|asked| codes.search_filtered(query, asked, &data, &mut SearchStats::default()),
+            &|asked| whole.search_filtered(query, asked, &mut SearchStats::default()),
+        ];
+        for (way, search) in ways.into_iter().enumerate() {
+            assert_eq!(cut(rows, usize::MAX, search).0.len(), 10);
+            let mut farthest = f32::INFINITY;
+            for asks in 0..200 {
+                let (found, was_cut) = cut(rows, asks, search);
+                assert!(found.is_sorted() && found.iter().all(|one| passes(one.row)));
+                // Once there are ten, later ones are no farther.
+                let last = found.get(9).map_or(f32::INFINITY, |one| one.distance);
+                assert!(last <= farthest, "{way} {asks}: {last} after {farthest}");
+                farthest = last;
+                if !was_cut {
+                    break;
+                }
+                cuts[way] += 1;
+            }
+            assert!(farthest < f32::INFINITY);
+        }
+    }
+    println!("{cuts:?} cuts");
+    assert!(cuts.into_iter().all(|cuts| cuts > 10), "{cuts:?}");
     Ok(())
 }
 

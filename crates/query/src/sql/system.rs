@@ -114,18 +114,16 @@ fn indexes(engine: &Engine) -> Told {
         .flat_map(|dataset| {
             let indexes = dataset.indexes();
             let named = indexes.iter().map(|index| {
-                let waiting = dataset.waiting(index);
-                (dataset.name.clone(), Arc::clone(index), waiting)
+                let (waiting, live) = (dataset.waiting(index), dataset.view().live);
+                let told = (waiting, index.is_calibrated(live));
+                (dataset.name.clone(), Arc::clone(index), told)
             });
             named.collect::<Vec<_>>()
         })
         .collect();
     let graphs: Vec<_> = all.iter().map(|(_, index, _)| index.graph()).collect();
     let recall: Vec<Option<f64>> = all.iter().map(|(_, index, _)| index.recall()).collect();
-    let calibrated: Vec<bool> = all
-        .iter()
-        .map(|(_, index, _)| index.is_calibrated())
-        .collect();
+    let calibrated: Vec<bool> = all.iter().map(|(_, _, (_, told))| *told).collect();
     let auto: Vec<bool> = all.iter().map(|(_, index, _)| index.is_auto()).collect();
     let moving = |index: &ColumnIndex| index.moving_to().map(IndexKind::name);
     let moving_to: Vec<_> = all.iter().map(|(_, index, _)| moving(index)).collect();
@@ -164,7 +162,7 @@ fn indexes(engine: &Engine) -> Told {
         ),
         (
             "waiting",
-            counts(all.iter().map(|(_, _, waiting)| *waiting)),
+            counts(all.iter().map(|(_, _, (waiting, _))| *waiting)),
             false,
         ),
         (
