@@ -108,12 +108,14 @@ fn whole_vectors_far_from_a_lump_are_left_to_a_scan() -> Result<()> {
     Ok(())
 }
 
+type Way<'a> = dyn Fn(Filtered<'_>) -> Vec<Neighbor> + 'a;
+
 /// What `search` finds of the rows that pass if it is told to end when it is asked for the time after `asks`, and whether it
 /// was.
 fn cut(
     (passes, rows): (&(dyn Fn(u64) -> bool + Sync), usize),
     asks: usize,
-    search: &dyn Fn(Filtered<'_>) -> Vec<Neighbor>,
+    search: &Way,
 ) -> (Vec<Neighbor>, bool) {
     let (left, was_cut) = (AtomicUsize::new(asks), AtomicBool::new(false));
     let is_over = || {
@@ -154,7 +156,7 @@ fn a_search_that_is_cut_gives_what_it_had_found() -> Result<()> {
         }
         let passes = |row: u64| is_far[row as usize];
         let rows: (&(dyn Fn(u64) -> bool + Sync), usize) = (&passes, data.rows());
-        let ways: [&dyn Fn(Filtered<'_>) -> Vec<Neighbor>; 2] = [
+        let ways: [&Way; 2] = [
             &|asked| codes.search_filtered(query, asked, &data, &mut SearchStats::default()),
             &|asked| whole.search_filtered(query, asked, &mut SearchStats::default()),
         ];
