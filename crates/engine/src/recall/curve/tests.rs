@@ -55,10 +55,10 @@ fn a_query_gets_what_those_needed_whose_walks_went_alike() {
 fn a_query_unlike_all_is_scanned_for() {
     let curve = mixed();
     let start = curve.start(0.5, 10, true).expect("reached");
-    assert_eq!(curve.judge(start, 0.5, look(-0.2)), Judged::Enough(0.5));
+    assert_eq!(curve.judge(start, 0.5, look(0.6)), Judged::Enough(0.5));
     assert_eq!(curve.judge(start, 0.5, look(-5.0)), Judged::Scan);
     assert_eq!(curve.judge(start, 0.5, look(f32::NAN)), Judged::Scan);
-    // One that was measured suffices.
+    // A few that were measured suffice.
     let one = Measured::of(|_| 1.0, look(-5.0));
     let more = curve.with(std::iter::repeat_n(one, MOST_ALIKE));
     let judged = more.judge(more.start(0.5, 10, true).expect("reached"), 0.5, look(-5.0));
