@@ -313,7 +313,12 @@ impl Curve {
             order.truncate(ALIKE);
         }
         order.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let one = |(_, at): (f32, usize)| (away(&points.points[at]), &*self.queries[at].1);
+        // How much nearer the first is than the last does not count there: a query that is a row is unlike none.
+        let unlike = |point: &[f32; 4]| {
+            let squares = [0, 1, 3].map(|at| (point[at] - place[at]).powi(2));
+            squares.iter().sum::<f32>()
+        };
+        let one = |(_, at): (f32, usize)| (unlike(&points.points[at]), &*self.queries[at].1);
         order.into_iter().map(one).collect()
     }
 }
