@@ -21,11 +21,11 @@ pub const MAX_K: usize = 16_384;
 /// Greatest effort that one query may ask for.
 pub const MAX_EF: usize = 65_536;
 /// Up to this share of rows passing a filter, those rows are scanned exactly instead of walking a graph of vectors.
-/// Rows by which it is judged how many of those that pass a filter a walk can find.
-const JUDGED: usize = 128;
 const SCAN_SHARE: f64 = 0.05;
 /// Up to this many rows passing a filter, they are scanned whatever their share.
 const SCAN_ROWS: u64 = 10_000;
+/// Rows by which it is judged how many of those that pass a filter a walk can find.
+const JUDGED: usize = 128;
 /// Queries that one thread takes at a time: between them it looks at the time limit.
 const PIECE: usize = 32;
 /// A thread is not worth fewer that walk the graph: several are under way at a time.
@@ -44,7 +44,7 @@ pub enum Strategy {
     GraphAndTail,
     /// The graph was walked, returning only rows that pass the filter.
     GraphFiltered,
-    /// The graph gave fewer than there are, so all rows were scanned.
+    /// The graph gave fewer than there are, or left what it would miss, so all rows that pass were scanned.
     GraphThenExact,
 }
 
