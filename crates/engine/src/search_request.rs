@@ -115,6 +115,34 @@ impl SearchRequest {
             .map(|nprobe| nprobe.saturating_mul(EFFORT_A_POSTING)))
     }
 
+    /// The breadth of a search as it is written in a request.
+    ///
+    /// # Errors
+    /// If it is out of its range.
+    pub fn read_ef(written: i64) -> Result<usize> {
+        let ef = usize::try_from(written).ok();
+        let ef = ef.filter(|ef| (1..=MAX_EF).contains(ef));
+        ef.ok_or_else(|| Error::BadValue {
+            field: "ef",
+            got: written.to_string(),
+            expected: "1 to 65536",
+        })
+    }
+
+    /// The postings that a search reads, as they are written in a request.
+    ///
+    /// # Errors
+    /// If it is out of its range.
+    pub fn read_nprobe(written: i64) -> Result<usize> {
+        let nprobe = usize::try_from(written).ok();
+        let nprobe = nprobe.filter(|nprobe| (1..=MAX_EF / EFFORT_A_POSTING).contains(nprobe));
+        nprobe.ok_or_else(|| Error::BadValue {
+            field: "nprobe",
+            got: written.to_string(),
+            expected: "1 to 16384",
+        })
+    }
+
     /// Checks that the effort that is asked for is one of this kind of index.
     pub(crate) fn check_kind(&self, kind: IndexKind) -> Result<()> {
         match (self.nprobe, kind) {
@@ -141,26 +169,17 @@ impl SearchRequest {
     }
 
     fn check_effort(&self) -> Result<()> {
-        if let Some(ef) = self.ef
-            && (ef == 0 || ef > MAX_EF)
-        {
-            return Err(Error::BadValue {
-                field: "ef",
-                got: ef.to_string(),
-                expected: "1 to 65536",
-            });
-        }
-        if let Some(nprobe) = self.nprobe
-            && (nprobe == 0 || nprobe > MAX_EF / EFFORT_A_POSTING || self.ef.is_some())
-        {
-            return Err(Error::BadValue {
-                field: "nprobe",
-                got: format!(
-                    "{nprobe}{}",
-                    if self.ef.is_some() { ", beside ef" } else { "" }
-                ),
-                expected: "1 to 16384, and no ef: they are the same effort in other units",
-            });
+        let unsigned = |effort: usize| i64::try_from(effort).unwrap_or(i64::MAX);
+        self.ef.map(|ef| Self::read_ef(unsigned(ef))).transpose()?;
+        if let Some(nprobe) = self.nprobe {
+            Self::read_nprobe(unsigned(nprobe))?;
+            if self.ef.is_some() {
+                return Err(Error::BadValue {
+                    field: "nprobe",
+                    got: format!("{nprobe}, beside ef"),
+                    expected: "no ef beside it: they are the same effort in other units",
+                });
+            }
         }
         if let Some(target) = self.recall_target {
             recall_target::check_value(target)?;

@@ -154,10 +154,6 @@ impl SearchObject {
             got: self.k.unwrap_or(0),
             max,
         })?;
-        let effort = |name, of: Option<i64>| {
-            let of = of.map(|of| not_negative(name, of)).transpose()?;
-            Ok::<_, Refusal>(of.map(|of| usize::try_from(of).unwrap_or(usize::MAX)))
-        };
         let time = |name, ms: Option<i64>| {
             let ms = ms.map(|ms| not_negative(name, ms)).transpose()?;
             Ok::<_, Refusal>(ms.map(Duration::from_millis))
@@ -165,8 +161,8 @@ impl SearchObject {
         let timeout = time("timeout_ms", self.timeout_ms)?;
         let budget = time("budget_ms", self.budget_ms)?;
         let request = SearchRequest {
-            ef: effort("ef", self.ef)?,
-            nprobe: effort("nprobe", self.nprobe)?,
+            ef: self.ef.map(SearchRequest::read_ef).transpose()?,
+            nprobe: self.nprobe.map(SearchRequest::read_nprobe).transpose()?,
             recall_target: self.recall_target,
             exact: self.exact.unwrap_or(false),
             max_distance: self.max_distance,

@@ -329,9 +329,8 @@ impl Queries {
             return Ok(None);
         }
         let ef = self.number("ef", row)?;
-        usize::try_from(ef)
-            .map(Some)
-            .map_err(|_| invalid("bad_value", &format!("ef is {ef}; expected 1 to 65536")))
+        let ef = SearchRequest::read_ef(i64::from(ef));
+        ef.map(Some).map_err(|error| of(&error))
     }
 
     fn vector(&self, row: usize) -> Result<Vec<f32>, Status> {

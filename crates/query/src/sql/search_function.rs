@@ -226,14 +226,12 @@ impl Arguments {
         let fusion = fusion.as_deref().map(Fusion::parse).transpose();
         let filter = Conditions::shared(None, self.text("filter")?).map_err(ours)?;
         let k = self.integer("k")?.unwrap_or(DEFAULT_K);
-        let effort = |name| {
-            let of = self.integer(name)?;
-            Ok::<_, DataFusionError>(of.map(|of| usize::try_from(of).unwrap_or(0)))
-        };
+        let ef = self.integer("ef")?.map(SearchRequest::read_ef);
+        let nprobe = self.integer("nprobe")?.map(SearchRequest::read_nprobe);
         Ok(SearchRequest {
             vectors: vector.into_iter().collect(),
-            ef: effort("ef")?,
-            nprobe: effort("nprobe")?,
+            ef: ef.transpose().map_err(ours)?,
+            nprobe: nprobe.transpose().map_err(ours)?,
             recall_target: self.number("recall_target")?,
             exact: self.switch("exact")?.unwrap_or(false),
             max_distance: self.number("max_distance")?,
