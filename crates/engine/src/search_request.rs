@@ -120,13 +120,7 @@ impl SearchRequest {
     /// # Errors
     /// If it is out of its range.
     pub fn read_ef(written: i64) -> Result<usize> {
-        let ef = usize::try_from(written).ok();
-        let ef = ef.filter(|ef| (1..=MAX_EF).contains(ef));
-        ef.ok_or_else(|| Error::BadValue {
-            field: "ef",
-            got: written.to_string(),
-            expected: "1 to 65536",
-        })
+        read("ef", written, (MAX_EF, "1 to 65536"))
     }
 
     /// The postings that a search reads, as they are written in a request.
@@ -134,13 +128,7 @@ impl SearchRequest {
     /// # Errors
     /// If it is out of its range.
     pub fn read_nprobe(written: i64) -> Result<usize> {
-        let nprobe = usize::try_from(written).ok();
-        let nprobe = nprobe.filter(|nprobe| (1..=MAX_EF / EFFORT_A_POSTING).contains(nprobe));
-        nprobe.ok_or_else(|| Error::BadValue {
-            field: "nprobe",
-            got: written.to_string(),
-            expected: "1 to 16384",
-        })
+        read("nprobe", written, (MAX_EF / EFFORT_A_POSTING, "1 to 16384"))
     }
 
     /// Checks that the effort that is asked for is one of this kind of index.
@@ -169,10 +157,10 @@ impl SearchRequest {
     }
 
     fn check_effort(&self) -> Result<()> {
-        let unsigned = |effort: usize| i64::try_from(effort).unwrap_or(i64::MAX);
-        self.ef.map(|ef| Self::read_ef(unsigned(ef))).transpose()?;
+        let written = |effort: usize| i64::try_from(effort).unwrap_or(i64::MAX);
+        self.ef.map(|ef| Self::read_ef(written(ef))).transpose()?;
         if let Some(nprobe) = self.nprobe {
-            Self::read_nprobe(unsigned(nprobe))?;
+            Self::read_nprobe(written(nprobe))?;
             if self.ef.is_some() {
                 return Err(Error::BadValue {
                     field: "nprobe",
@@ -243,4 +231,19 @@ impl SearchRequest {
         }
         Ok(())
     }
+}
+
+/// A number from 1 to `most`, as `expected` says in words.
+fn read(
+    field: &'static str,
+    written: i64,
+    (most, expected): (usize, &'static str),
+) -> Result<usize> {
+    let number = usize::try_from(written).ok();
+    let number = number.filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| Error::BadValue {
+        field,
+        got: written.to_string(),
+        expected,
+    })
 }
