@@ -7,6 +7,9 @@ use crate::space::{Space, inverse_norm};
 use crate::sphere::Sphere;
 use crate::vector8::Vector8;
 
+/// Part of the squared lengths that go into a distance by which arithmetic may err.
+const ROUNDING: f32 = 2e-5;
+
 /// Turns vectors into what the graph compares: moved so that the data's centre is the origin, and rotated; for cosine
 /// scaled to length 1 before, since then squared distances are twice those of cosine, and for the inner product put on a
 /// sphere: see [`crate::sphere`].
@@ -165,9 +168,17 @@ impl Encoder {
         self.finish(out);
     }
 
-    /// Length of the centre.
-    pub(crate) fn centre_norm(&self) -> f32 {
-        self.centre_norm
+    pub(crate) fn space(&self) -> Space {
+        self.space
+    }
+
+    /// The largest squared distance to a code whose vector may be as near as `bound`, a distance of the metric, if none is
+    /// farther than `radius` from its code.
+    pub(crate) fn farthest(&self, query: &Encoded, radius: f32, bound: f32) -> f32 {
+        let squared = query.squared(bound);
+        let off = radius + 1e-6 * self.centre_norm;
+        let reach = squared.sqrt() + off;
+        reach * reach + ROUNDING * (query.norm + squared + query.offset())
     }
 
     fn turn(&self, out: &mut Encoded) {

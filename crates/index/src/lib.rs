@@ -8,7 +8,8 @@
 //! Any row may be *invisible* to a query, because it was deleted or does not pass a filter: the caller says so by
 //! a function, and invisible rows are walked through but never returned. Where a filter leaves part of the rows,
 //! a [`QuantizedGraph`] goes along those ([`QuantizedGraph::search_filtered`]), or scans them exactly by their codes
-//! ([`QuantizedGraph::scan_rows`]); [`FilterCost`] tells which takes less.
+//! ([`QuantizedGraph::scan_rows`]); [`FilterCost`] tells which takes less. Rows that wait for their turn to come into an index are compared by codes of
+//! their own ([`CodedRun`]).
 //!
 //! # What it is not
 //!
@@ -60,6 +61,7 @@ mod bytes_per_row;
 mod candidate;
 mod checkpoint;
 mod chunks;
+mod coded_run;
 mod encode;
 mod error;
 mod filter_cost;
@@ -69,6 +71,7 @@ mod hnsw;
 #[cfg(shuttle)]
 #[cfg(test)]
 mod interleave;
+mod lines;
 mod mix;
 mod origin;
 mod pool;
@@ -88,6 +91,7 @@ mod visits;
 
 pub use bytes_per_row::RowBytes;
 pub use checkpoint::{Saved, VectorSource};
+pub use coded_run::CodedRun;
 pub use error::{Error, Result};
 pub use filter_cost::FilterCost;
 pub use filtered::{Entries, Filtered};

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::space::Space;
 
 /// Longest vector that there are codes of, in elements.
-const MAX_DIM: usize = 1 << 16;
+pub(crate) const MAX_DIM: usize = 1 << 16;
 
 /// What codes are relative to: the mean of a sample of the vectors, chosen once, before or with the first insert.
 pub(crate) struct Origin {

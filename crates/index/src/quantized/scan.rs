@@ -11,8 +11,6 @@ use crate::top_k::{Neighbor, TopK};
 
 /// Rows whose codes are asked for ahead of the one that is compared.
 const AHEAD: usize = 8;
-/// Part of the squared lengths that go into a distance by which arithmetic may err.
-const ROUNDING: f32 = 2e-5;
 
 impl QuantizedGraph {
     /// The `k` nearest of some rows, each given once, nearest first: exactly, in less time than by their vectors, since
@@ -125,7 +123,7 @@ impl QuantizedGraph {
             .for_each(|candidate| compare(candidate, &mut top));
         // Their distances bound those of the others.
         let mut rest: Vec<Candidate> = {
-            let bound = self.farthest(encoded, radius, top.bound());
+            let bound = self.encoder().farthest(encoded, radius, top.bound());
             let open = rest
                 .iter()
                 .filter(|c| top.len() < k || c.distance() <= bound);
@@ -133,21 +131,13 @@ impl QuantizedGraph {
         };
         rest.sort_unstable();
         for candidate in &rest {
-            if top.len() == k && candidate.distance() > self.farthest(encoded, radius, top.bound())
+            if top.len() == k
+                && candidate.distance() > self.encoder().farthest(encoded, radius, top.bound())
             {
                 break;
             }
             compare(candidate, &mut top);
         }
         top.into_sorted()
-    }
-
-    /// The largest squared distance to a code whose vector may be as near as `bound`, a distance of the metric.
-    fn farthest(&self, query: &Encoded, radius: f32, bound: f32) -> f32 {
-        let centre = self.encoder().centre_norm();
-        let squared = query.squared(bound);
-        let off = radius + 1e-6 * centre;
-        let reach = squared.sqrt() + off;
-        reach * reach + ROUNDING * (query.norm + squared + query.offset())
     }
 }

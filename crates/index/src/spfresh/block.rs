@@ -27,15 +27,15 @@ use std::io;
 use std::sync::Arc;
 
 use crc_fast::{CrcAlgorithm, Digest};
-use longbow_kernels::rabitq::{self, GROUP, SLOTS};
+use longbow_kernels::rabitq::{self, SLOTS};
 
 use super::places::Places;
 use super::store::Store;
 use crate::error::{Error, Result};
+use crate::lines::{ALIGN, Lines, put_signs};
 use crate::sync::{ArcSwap, Loaded};
 use crate::vector8::Vector8;
 
-const ALIGN: usize = 64;
 const HEAD: usize = ALIGN;
 
 /// Where things lie in a block.
@@ -207,46 +207,6 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     array
 }
 
-#[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; ALIGN]);
-
-/// Bytes that begin at a cache line.
-#[derive(Debug, Clone)]
-struct Lines(Vec<Line>);
-
-impl Lines {
-    fn zero(bytes: usize) -> Self {
-        Lines(vec![Line([0; ALIGN]); bytes / ALIGN])
-    }
-
-    /// A copy of a first part.
-    fn of_first(first: &[u8]) -> Self {
-        let mut lines = Lines::zero(first.len());
-        lines.bytes_mut().copy_from_slice(first);
-        lines
-    }
-
-    /// Both parts of a block.
-    fn of((first, second): (&[u8], &[u8])) -> Self {
-        let mut lines = Lines::zero(first.len() + second.len());
-        let (of_first, of_second) = lines.bytes_mut().split_at_mut(first.len());
-        of_first.copy_from_slice(first);
-        of_second.copy_from_slice(second);
-        lines
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: a line is so many bytes without padding, each initialised.
-        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * ALIGN) }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and any bytes are a line.
-        unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), self.0.len() * ALIGN) }
-    }
-}
-
 /// A block that is being made.
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
@@ -299,14 +259,7 @@ impl Draft {
         set(terms + 4, &member.norm.to_le_bytes());
         set(terms + 8, &member.sum.to_le_bytes());
         set(terms + 12, &[u8::from(member.own)]);
-        let (byte, shift) = (at % 16, at / 16 * 4);
-        let codes = bytes[HEAD..layout.add].chunks_exact_mut(16);
-        let nibbles = way.bits.iter().flat_map(|word| {
-            (0..16 / GROUP).map(move |group| (word >> (group * GROUP) & 15) as u8)
-        });
-        for (codes, nibble) in codes.zip(nibbles) {
-            codes[byte] = codes[byte] & !(15 << shift) | nibble << shift;
-        }
+        put_signs(&mut bytes[HEAD..layout.add], at, way.bits);
     }
 
     /// Forgets the last vector.

@@ -1,6 +1,7 @@
 //! Tests of the index through its public interface, in one program.
 
 mod checkpoint;
+mod coded_run;
 mod common;
 mod concurrent;
 mod elsewhere;

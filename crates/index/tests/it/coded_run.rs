@@ -1,0 +1,237 @@
+//! Rows that wait, by their codes: the answer is that of the exact scan, bit for bit, whatever the data, and few are compared.
+
+use longbow_index::{
+    CodedRun, Metric, Neighbor, Query, Result, Scalar, SearchStats, Space, TopK, VectorSource, flat,
+};
+
+use crate::common::{Data, Dice, encode, kinds, lengths};
+
+/// What is asked of a run in [`check`].
+struct Asked<'a> {
+    k: usize,
+    /// Rows below it come to the answer before the run is scanned.
+    from: u64,
+    wanted: &'a dyn Fn(u64) -> bool,
+}
+
+/// Checks all queries against the exact scan, and tells the vectors that were compared for each.
+fn check(data: &Data, asked: &Asked<'_>) -> Result<f64> {
+    let vectors: Vec<(u64, &[u8])> = (0..data.rows() as u64)
+        .map(|row| (row, data.vector(row)))
+        .collect();
+    let run = CodedRun::new(data.space, 7, &vectors)?;
+    assert_eq!(
+        (run.rows(), run.len()),
+        (0..vectors.len() as u64, vectors.len())
+    );
+    let Asked { k, from, wanted } = *asked;
+    let mut compared = 0;
+    for query in &data.queries {
+        let mut top = TopK::new(k);
+        let before = &data.bytes[..from as usize * data.space.row_bytes()];
+        let stats = &mut SearchStats::default();
+        flat::scan(
+            query,
+            0,
+            before,
+            wanted,
+            &mut top,
+            &mut SearchStats::default(),
+        );
+        run.scan(query, (from, wanted), data, &mut top, stats);
+        let (found, exact) = (top.into_sorted(), data.exact(query, k, wanted));
+        assert_eq!(
+            told(&found),
+            told(&exact),
+            "{:?} k {k} from {from}",
+            data.space
+        );
+        compared += stats.distance_computations;
+    }
+    Ok(compared as f64 / data.queries.len() as f64)
+}
+
+/// Distances alone where they are equal: of those the smaller row comes first, which is no matter here.
+fn told(neighbors: &[Neighbor]) -> Vec<u32> {
+    let distances = neighbors.iter().map(|neighbor| neighbor.distance);
+    distances.map(f32::to_bits).collect()
+}
+
+fn space(scalar: Scalar, metric: Metric, dim: usize) -> Space {
+    Space {
+        scalar,
+        metric,
+        dim,
+    }
+}
+
+#[test]
+fn every_kind_of_vector_is_found_as_by_the_exact_scan() -> Result<()> {
+    for (scalar, metric) in kinds() {
+        for dim in [1, 2, 3, 7, 16, 96, 127, 384, 1536, 4096] {
+            let rows = 200_000 / (dim + 200);
+            let data = Data::clustered(space(scalar, metric, dim), rows, 20, dim as u64)?;
+            let from = rows as u64 / 3;
+            let odd = |row: u64| row % 2 == 1;
+            for (k, from) in [
+                (1, from),
+                (10, from),
+                (10, 0),
+                (rows + 5, 0),
+                (10, rows as u64),
+            ] {
+                check(
+                    &data,
+                    &Asked {
+                        k,
+                        from,
+                        wanted: &|_| true,
+                    },
+                )?;
+                check(
+                    &data,
+                    &Asked {
+                        k,
+                        from,
+                        wanted: &odd,
+                    },
+                )?;
+            }
+            check(
+                &data,
+                &Asked {
+                    k: 10,
+                    from: 0,
+                    wanted: &|row| row == 30,
+                },
+            )?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn few_vectors_are_compared_once_some_are_known() -> Result<()> {
+    for (dim, most) in [(128, 0.12), (384, 0.06), (784, 0.05)] {
+        let data = Data::spread(
+            space(Scalar::F32, Metric::Euclidean, dim),
+            (8_000, 40),
+            1.0,
+            3,
+        )?;
+        let compared = check(
+            &data,
+            &Asked {
+                k: 10,
+                from: 4_000,
+                wanted: &|_| true,
+            },
+        )?;
+        assert!(compared < most * 4_000.0, "{dim} dimensions: {compared}");
+    }
+    Ok(())
+}
+
+#[test]
+fn products_of_vectors_of_all_lengths_are_found() -> Result<()> {
+    for (dim, spread, shift) in [(40, 0.0, 0.0), (128, 0.5, 0.0), (128, 1.5, 2.0)] {
+        let data = lengths(dim, spread, shift)?;
+        for from in [0, 1_500] {
+            check(
+                &data,
+                &Asked {
+                    k: 10,
+                    from,
+                    wanted: &|_| true,
+                },
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Vectors as they should not be: nothing is estimated that cannot be, and nothing is missed.
+#[test]
+fn zeros_equals_and_extremes_are_found() -> Result<()> {
+    let mut dice = Dice(5);
+    for metric in Metric::ALL {
+        let space = space(Scalar::F32, metric, 100);
+        for scale in [0.0, 1e-38, 1e-30, 1e-15, 1.0, 1e15, 1e18, 1e30, 3e38] {
+            // Such have no cosine as far as can be reckoned.
+            if metric == Metric::Cosine && scale > 1e37 {
+                continue;
+            }
+            let mut point = || -> Vec<f32> {
+                let by = if dice.below(4) == 0 { 1.0 } else { scale };
+                (0..100).map(|_| by * dice.unit()).collect()
+            };
+            let vectors: Vec<Vec<f32>> = (0..400).map(|_| point()).collect();
+            let mut data = Data {
+                space,
+                bytes: vectors
+                    .iter()
+                    .flat_map(|x| encode(Scalar::F32, x))
+                    .collect(),
+                queries: Vec::new(),
+            };
+            let again = data.bytes[..60 * space.row_bytes()].repeat(2);
+            data.bytes.extend(again);
+            for query in vectors
+                .iter()
+                .step_by(9)
+                .cloned()
+                .chain((0..20).map(|_| point()))
+            {
+                data.queries.push(Query::new(space, &query)?);
+            }
+            for from in [0, 200] {
+                check(
+                    &data,
+                    &Asked {
+                        k: 10,
+                        from,
+                        wanted: &|_| true,
+                    },
+                )?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_row_that_is_gone_is_left_out() -> Result<()> {
+    /// Without the even rows.
+    struct Odd<'a>(&'a Data);
+    impl VectorSource for Odd<'_> {
+        fn vector(&self, row: u64) -> Option<&[u8]> {
+            (row % 2 == 1).then(|| self.0.vector(row))
+        }
+    }
+    let data = Data::clustered(space(Scalar::F32, Metric::Cosine, 64), 500, 5, 1)?;
+    let vectors: Vec<(u64, &[u8])> = (0..500).map(|row| (row, data.vector(row))).collect();
+    let run = CodedRun::new(data.space, 7, &vectors)?;
+    for query in &data.queries {
+        let (mut top, stats) = (TopK::new(10), &mut SearchStats::default());
+        run.scan(query, (0, &|_| true), &Odd(&data), &mut top, stats);
+        assert_eq!(
+            top.into_sorted(),
+            data.exact(query, 10, &|row| row % 2 == 1)
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn codes_are_a_fraction_of_the_vectors() -> Result<()> {
+    let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 784), 1_000, 5, 1)?;
+    let vectors: Vec<(u64, &[u8])> = (0..1_000).map(|row| (row, data.vector(row))).collect();
+    let run = CodedRun::new(data.space, 7, &vectors)?;
+    assert!(
+        run.memory_bytes() * 20 < data.bytes.len(),
+        "{}",
+        run.memory_bytes()
+    );
+    assert!(!run.is_empty() && CodedRun::new(data.space, 7, &[])?.is_empty());
+    Ok(())
+}
