@@ -10,6 +10,7 @@ use longbow_index::Visit;
 use longbow_storage::IndexRef;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::coded_tail::{Coded, CodedTail};
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph_options::GraphOptions;
@@ -44,6 +45,8 @@ pub struct ColumnIndex {
     pub(crate) died: AtomicU64,
     /// What is under way of an index that is swept.
     pub(crate) sweep: Mutex<UnderWay>,
+    /// Codes of rows from the watermark on.
+    pub(crate) coded: CodedTail,
     /// What is known of the recall of its searches.
     pub(crate) recall: Recall,
     /// Whether its kind follows its size.
@@ -65,6 +68,8 @@ pub struct Reached {
     pub watermark: u64,
     /// Rows of the dataset that had died when dead rows last began to leave the graph.
     pub died: u64,
+    /// Codes of rows from the watermark on.
+    pub(crate) coded: Option<Arc<Vec<Coded>>>,
     /// Keeps in the graph what a view shows that is taken after this.
     _visit: Option<Visit>,
 }
@@ -76,6 +81,7 @@ impl Reached {
             graph: Arc::clone(&self.graph),
             watermark: self.watermark,
             died: self.died,
+            coded: self.coded.clone(),
             _visit: None,
         }
     }
@@ -118,6 +124,7 @@ impl ColumnIndex {
             pause: RwLock::new(()),
             died: AtomicU64::new(0),
             sweep: Mutex::default(),
+            coded: CodedTail::default(),
             recall: Recall::default(),
             auto: IndexPolicy::of(column, options.kind) == IndexPolicy::Auto,
             successor: ArcSwapOption::empty(),
@@ -281,7 +288,9 @@ impl ColumnIndex {
 
     /// The graph and its watermark, for a reader who takes a view after them.
     pub fn reached(&self) -> Reached {
-        // In this order: rows below the watermark are in a graph that is loaded after it.
+        // In this order: codes begin at the watermark or below it, if that is loaded after them; and rows below the watermark
+        // are in a graph that is loaded after it.
+        let coded = self.coded.runs();
         let watermark = self.watermark();
         let graph = self.graph();
         let visit = graph.enter();
@@ -289,6 +298,7 @@ impl ColumnIndex {
             graph,
             watermark,
             died: self.died.load(Ordering::Relaxed),
+            coded,
             _visit: visit,
         }
     }

@@ -2,6 +2,7 @@
 
 use longbow_index::{QuantizedGraph, Query, TopK, flat};
 
+use crate::column_index::Reached;
 use crate::error::Result;
 use crate::filter::RowSet;
 use crate::graph::Graph;
@@ -18,18 +19,57 @@ impl Searcher<'_> {
     /// Scans the rows from `from` on.
     pub fn scan(&self, query: &Query, from: u64, found: &mut Found) -> Result<()> {
         let mut top = TopK::new(self.k);
-        match &self.rows.matching {
-            None => self.scan_all(query, from, &mut top, found)?,
-            Some(rows) if let Some(graph) = self.codes() => {
-                self.scan_codes(graph, (rows, from), query, &mut top, found)?;
-            }
-            Some(rows) if self.column.native && rows.len() < self.view.next_row / 64 => {
-                self.scan_each(rows, query, from, &mut top, found)?;
-            }
-            Some(rows) => self.scan_some(rows, query, from, &mut top, found)?,
-        }
+        self.scan_from(query, from, &mut top, found)?;
         found.neighbors = top.into_sorted();
         Ok(())
+    }
+
+    /// Offers the rows from `from` on.
+    pub fn scan_from(
+        &self,
+        query: &Query,
+        from: u64,
+        top: &mut TopK,
+        found: &mut Found,
+    ) -> Result<()> {
+        match &self.rows.matching {
+            None => self.scan_all(query, from, top, found),
+            Some(rows) if let Some(graph) = self.codes() => {
+                self.scan_codes(graph, (rows, from), query, top, found)
+            }
+            Some(rows) if self.column.native && rows.len() < self.view.next_row / 64 => {
+                self.scan_each(rows, query, from, top, found)
+            }
+            Some(rows) => self.scan_some(rows, query, from, top, found),
+        }
+    }
+
+    /// Offers the rows from the watermark on that have codes and may be nearer than what `top` holds, and tells which row is the first
+    /// behind them.
+    pub fn scan_coded(
+        &self,
+        query: &Query,
+        index: &Reached,
+        top: &mut TopK,
+        found: &mut Found,
+    ) -> Result<u64> {
+        let mut from = index.watermark;
+        let runs = index.coded.iter().flat_map(|runs| runs.iter());
+        let originals = Originals::new(self.view, self.column);
+        for run in runs.filter(|run| run.end > index.watermark) {
+            if self.is_over(found)? {
+                break;
+            }
+            debug_assert!(run.first <= from, "no row between is without codes");
+            let wanted = |row: u64| self.is_wanted(row);
+            let rows = (from, &wanted as &dyn Fn(u64) -> bool);
+            found.rows_scanned +=
+                run.codes
+                    .scan(query, rows, &originals, top, &mut found.stats) as u64;
+            from = run.end;
+        }
+        originals.check()?;
+        Ok(from)
     }
 
     fn scan_all(&self, query: &Query, from: u64, top: &mut TopK, found: &mut Found) -> Result<()> {

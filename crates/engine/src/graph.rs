@@ -177,6 +177,14 @@ impl Graph {
         }
     }
 
+    /// Whether vectors are compared by codes before they are by themselves: then the kernels read the column's own bytes.
+    pub(crate) fn compares_codes(&self) -> bool {
+        match self {
+            Graph::Flat | Graph::Hnsw(_) => false,
+            Graph::Quantized(_) | Graph::SpFresh { .. } => true,
+        }
+    }
+
     /// Its kind.
     pub fn kind(&self) -> IndexKind {
         match self {
@@ -445,4 +453,4 @@ impl Graph {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

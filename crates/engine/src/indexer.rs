@@ -127,6 +127,7 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
     for index in dataset.indexes().iter() {
         worked |= vacuum::step(dataset, index);
         if moving::may_take(shared, index) {
+            worked |= code(dataset, index);
             worked |= take(dataset, index);
         }
         if let Some(successor) = index.successor() {
@@ -135,6 +136,24 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
         }
     }
     worked
+}
+
+/// Makes codes of the next rows that wait to be taken into an index, if that is one of codes; false if there were none.
+fn code(dataset: &Dataset, index: &ColumnIndex) -> bool {
+    if index.is_loading() || !index.graph().compares_codes() {
+        return false;
+    }
+    let watermark = index.watermark();
+    let view = dataset.view();
+    let coded = view
+        .schema
+        .vector(&dataset.name, Some(&index.column))
+        .and_then(|column| index.coded.step(&view, column, watermark));
+    coded.unwrap_or_else(|error| {
+        // They are scanned by their vectors, and whoever takes them in says why that cannot be done.
+        tracing::debug!(dataset = dataset.name, column = index.column, %error, "no codes of waiting rows");
+        false
+    })
 }
 
 /// Takes the next rows into an index; false if there were none, or they could not be taken.

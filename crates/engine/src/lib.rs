@@ -52,6 +52,7 @@ mod catalog;
 mod changed;
 mod changes;
 mod checkpoint;
+mod coded_tail;
 mod column_index;
 mod compact;
 mod configured;

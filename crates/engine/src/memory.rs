@@ -138,6 +138,7 @@ pub(crate) fn in_use(catalog: &Catalog) -> Memory {
         memory.tail_bytes += dataset.view().tail.bytes();
         memory.bookkeeping_bytes += dataset.bookkeeping_bytes();
         for index in dataset.indexes().iter() {
+            memory.index_bytes += index.coded.memory_bytes() as u64;
             for graph in index.graphs() {
                 memory.index_bytes += graph.memory_bytes() as u64;
                 memory.kept_bytes += graph.kept_bytes();

@@ -285,7 +285,7 @@ impl Searcher<'_> {
             if found.ef.is_none() || watermark >= self.view.next_row {
                 found.neighbors = from_graph;
             } else {
-                self.add_tail(query, watermark, from_graph, found)?;
+                self.add_tail(query, index, from_graph, found)?;
             }
         }
         Ok(())
@@ -346,19 +346,25 @@ impl Searcher<'_> {
         Ok(found)
     }
 
-    /// Scans the rows from `watermark` on, and keeps the best of them and of those from the graph.
+    /// Scans the rows from the watermark on, and keeps the best of them and of those from the graph.
     fn add_tail(
         &self,
         query: &Query,
-        watermark: u64,
+        index: &Reached,
         from_graph: Vec<Neighbor>,
         found: &mut Found,
     ) -> Result<()> {
         if found.strategy == Strategy::Graph {
             found.strategy = Strategy::GraphAndTail;
         }
-        self.scan(query, watermark, found)?;
-        self.keep(from_graph, found);
+        let mut top = TopK::new(self.k);
+        // First: the more is known, the fewer of the others are compared.
+        for neighbor in from_graph {
+            top.push(neighbor);
+        }
+        let from = self.scan_coded(query, index, &mut top, found)?;
+        self.scan_from(query, from, &mut top, found)?;
+        found.neighbors = top.into_sorted();
         Ok(())
     }
 

@@ -18,7 +18,7 @@
 //! As good as nothing. The error of an estimate grows with the part of the way to the query that lies across the way to the row,
 //! which is at most the distance between the two. So with the distance `b` of the `k`-th nearest of what was found already, a row
 //! can only come before it if its estimate is within the error that a row at the distance `b` would have. [`SURE`] standard errors
-//! are reckoned with: a row in three million is farther off by chance. The error of [RaBitQ](https://arxiv.org/abs/2405.12497)
+//! are reckoned with: a row in thirty thousand of those that come before it is farther off by chance. The error of [RaBitQ](https://arxiv.org/abs/2405.12497)
 //! is that of a random rotation, whatever the data.
 
 use std::fmt;
@@ -38,7 +38,7 @@ use crate::top_k::{Neighbor, TopK};
 use crate::vector8::Vector8;
 
 /// Standard errors by which a row's estimate may be off.
-const SURE: f32 = 5.0;
+const SURE: f32 = 4.0;
 /// Standard error of `<P q, s>` in units of the part of the query that lies across the row's way: the length of what the signs have
 /// across it, for a long vector of normal elements `sqrt(1 - 2 / pi)` of the root of the dimension.
 const ACROSS: f32 = 0.61;
@@ -141,7 +141,7 @@ impl CodedRun {
     }
 
     /// Offers to `top` those of the rows from `from` on that are wanted and may be nearer than what it holds, by their exact
-    /// distances. The more it holds already, the fewer are compared.
+    /// distances; the more it holds already, the fewer are compared. Tells from how many rows they were.
     ///
     /// # Panics
     /// If the query was prepared for another space.
@@ -152,7 +152,7 @@ impl CodedRun {
         originals: &dyn VectorSource,
         top: &mut TopK,
         stats: &mut SearchStats,
-    ) {
+    ) -> usize {
         assert_eq!(
             query.space(),
             self.encoder.space(),
@@ -168,7 +168,7 @@ impl CodedRun {
             self.estimate(&aim, from, (0.0, f32::INFINITY), &mut open);
             compared = self.fill(&aim, (&mut open, wanted), originals, top, stats);
             if top.bound() == f32::INFINITY {
-                return;
+                return self.rows.len() - from;
             }
             compared.sort_unstable();
             open.clear();
@@ -191,6 +191,7 @@ impl CodedRun {
             }
             self.compare(&aim, *candidate, originals, top, stats);
         }
+        self.rows.len() - from
     }
 
     /// Compares those that are the nearest by their estimates, until `top` is full; tells which.

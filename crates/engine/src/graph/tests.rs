@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch};
@@ -15,7 +16,7 @@ use crate::vectors::Vectors;
 const DIM: usize = 96;
 
 /// A vector around one of forty centres.
-fn vector(seed: u64) -> Vec<f32> {
+pub(crate) fn vector(seed: u64) -> Vec<f32> {
     let number = |seed: u64| {
         let mixed = (seed ^ seed >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         ((mixed ^ mixed >> 32).wrapping_mul(0x94D0_49BB_1331_11EB) >> 40) as f32 / 8_388_608.0
@@ -25,16 +26,29 @@ fn vector(seed: u64) -> Vec<f32> {
     (0..DIM as u64).map(element).collect()
 }
 
-fn dataset(rows: u64) -> Result<Dataset> {
-    let numbers: Float32Array = (0..rows).flat_map(vector).collect();
-    let item = Arc::new(Field::new("item", DataType::Float32, true));
-    let vectors = FixedSizeListArray::try_new(item, DIM as i32, Arc::new(numbers), None)?;
-    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows as i64));
-    let batch = RecordBatch::try_from_iter([("id", ids), ("v", Arc::new(vectors) as _)])?;
+pub(crate) fn dataset(rows: u64) -> Result<Dataset> {
+    let batch = batch(0..rows)?;
     let schema = DatasetSchema::new(&batch.schema(), 1)?;
     let dataset = Dataset::new(1, "d", schema, 1, &Options::new("").graphs)?;
-    dataset.apply_put(2, Arc::new(Batch::from_record_batch(&batch)?))?;
+    put(&dataset, 2, 0..rows)?;
     Ok(dataset)
+}
+
+/// Puts rows with these ids, as the log's entry of this index.
+pub(crate) fn put(dataset: &Dataset, index: u64, ids: Range<u64>) -> Result<()> {
+    let batch = Batch::from_record_batch(&batch(ids)?)?;
+    dataset.apply_put(index, Arc::new(batch)).map(drop)
+}
+
+fn batch(ids: Range<u64>) -> Result<RecordBatch> {
+    let numbers: Float32Array = ids.clone().flat_map(vector).collect();
+    let item = Arc::new(Field::new("item", DataType::Float32, true));
+    let vectors = FixedSizeListArray::try_new(item, DIM as i32, Arc::new(numbers), None)?;
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(ids.map(|id| id as i64)));
+    Ok(RecordBatch::try_from_iter([
+        ("id", ids),
+        ("v", Arc::new(vectors) as _),
+    ])?)
 }
 
 #[test]

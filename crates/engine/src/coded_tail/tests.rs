@@ -1,0 +1,161 @@
+use std::sync::Arc;
+
+use longbow_index::Neighbor;
+
+use super::*;
+use crate::column_index::ColumnIndex;
+use crate::dataset::Dataset;
+use crate::effort::Effort;
+use crate::filter::RowSet;
+use crate::graph::tests::{dataset, put, vector};
+use crate::helpers::Helpers;
+use crate::id::Id;
+use crate::indexer::insert_rows;
+use crate::search::{Found, Rows, Searcher, Strategy};
+use crate::time_limits::TimeLimits;
+
+fn index(dataset: &Dataset) -> Arc<ColumnIndex> {
+    Arc::clone(&dataset.indexes()[0])
+}
+
+fn step(dataset: &Dataset) -> Result<bool> {
+    let (index, view) = (index(dataset), dataset.view());
+    index
+        .coded
+        .step(&view, &view.schema.vectors[0], index.watermark())
+}
+
+/// Takes rows into the graph, of so many jobs.
+fn take(dataset: &Dataset, jobs: usize) -> Result<()> {
+    let (index, view) = (index(dataset), dataset.view());
+    for _ in 0..jobs {
+        let (first, end, _running) = index.claim(view.next_row).expect("rows wait");
+        insert_rows(&index.graph(), &view, &view.schema.vectors[0], first, end)?;
+        index.finish(first, end);
+    }
+    Ok(())
+}
+
+/// The runs, which leave out no row.
+fn runs(dataset: &Dataset) -> Vec<(u64, u64)> {
+    let runs = index(dataset).coded.runs();
+    let runs: Vec<_> = runs
+        .iter()
+        .flat_map(|runs| runs.iter())
+        .map(|run| (run.first, run.end))
+        .collect();
+    assert!(runs.windows(2).all(|two| two[0].1 == two[1].0), "{runs:?}");
+    runs
+}
+
+fn find(dataset: &Dataset, exact: bool, matching: Option<Arc<RowSet>>) -> Result<Vec<Found>> {
+    let reached = Some(index(dataset).reached());
+    let view = dataset.view();
+    let searcher = Searcher {
+        view: &view,
+        column: &view.schema.vectors[0],
+        index: reached.filter(|_| !exact),
+        rows: Rows {
+            matching,
+            without: vec![3_007],
+        },
+        k: 10,
+        effort: Effort::Fixed(50),
+        exact,
+        max_distance: None,
+        limits: TimeLimits::default(),
+        reply: &[],
+    };
+    let queries: Vec<_> = (0..30).map(|at| vector((1 << 30) + at)).collect();
+    searcher.find_all(&queries, &Helpers::new())
+}
+
+/// Checks that searches find those of a scan's rows that wait, and tells how many rows they scanned for each query.
+fn check(dataset: &Dataset, matching: Option<RowSet>) -> Result<u64> {
+    let matching = matching.map(Arc::new);
+    let found = find(dataset, false, matching.clone())?;
+    let exact = find(dataset, true, matching.clone())?;
+    let expected = match matching {
+        Some(_) => Strategy::GraphFiltered,
+        None => Strategy::GraphAndTail,
+    };
+    let waiting = index(dataset).watermark();
+    let mut waited = 0;
+    for (found, exact) in found.iter().zip(&exact) {
+        assert_eq!(found.strategy, expected);
+        let told: Vec<_> = found.neighbors.iter().map(bits).collect();
+        let of_scan = exact.neighbors.iter().filter(|of| of.row >= waiting);
+        let of_scan: Vec<_> = of_scan.map(bits).collect();
+        waited += of_scan.len();
+        assert!(
+            of_scan.iter().all(|of| told.contains(of)),
+            "{of_scan:?} {told:?}"
+        );
+        assert_eq!(told.len(), 10);
+    }
+    assert!(waited > 100, "{waited}");
+    Ok(found[0].rows_scanned)
+}
+
+fn bits(neighbor: &Neighbor) -> (u64, u32) {
+    (neighbor.row, neighbor.distance.to_bits())
+}
+
+#[test]
+fn waiting_rows_are_found_by_their_codes_as_by_a_scan() -> Result<()> {
+    let dataset = dataset(6_000)?;
+    take(&dataset, 8)?;
+    assert!(step(&dataset)? && !step(&dataset)?, "all at once");
+    assert_eq!(runs(&dataset), [(2_048, 6_000)]);
+    // Dead since: those with codes, those of the graph, and one that is not.
+    put(&dataset, 3, 6_000..6_100)?;
+    dataset.apply_delete_ids(4, &[40, 3_000, 5_999, 6_007].map(Id::Int))?;
+    assert!(!step(&dataset)?, "too few");
+    assert_eq!(check(&dataset, None)?, 4_052);
+    let mut most = RowSet::default();
+    most.insert_rows((0..6_100).filter(|row| row % 20 != 0));
+    check(&dataset, Some(most))?;
+    take(&dataset, 3)?;
+    assert_eq!(check(&dataset, None)?, 3_284);
+    Ok(())
+}
+
+#[test]
+fn runs_are_few_and_go_when_their_rows_are_indexed() -> Result<()> {
+    let dataset = dataset(1_500)?;
+    take(&dataset, 1)?;
+    let mut rows = 1_500;
+    let mut most = 0;
+    for index in 3..30 {
+        step(&dataset)?;
+        most = most.max(runs(&dataset).len());
+        put(&dataset, index, rows..rows + 1_500)?;
+        rows += 1_500;
+    }
+    while step(&dataset)? {}
+    let told = runs(&dataset);
+    assert!(most <= 8 && told.len() <= 8, "{most}, {told:?}");
+    assert_eq!((told[0].0, told[told.len() - 1].1), (256, rows));
+    assert!(index(&dataset).coded.memory_bytes() > 41_000 * 96 / 8);
+    // As if all were in the graph.
+    let of = index(&dataset);
+    let mut jobs = Vec::new();
+    while let Some((first, end, _)) = of.claim(rows) {
+        jobs.push((first, end));
+    }
+    jobs.into_iter()
+        .for_each(|(first, end)| of.finish(first, end));
+    assert!(!step(&dataset)?);
+    assert_eq!((runs(&dataset), of.coded.memory_bytes()), (Vec::new(), 0));
+    Ok(())
+}
+
+#[test]
+fn a_run_of_dead_rows_does_not_hold_up_those_behind_it() -> Result<()> {
+    let dataset = dataset(11_000)?;
+    take(&dataset, 1)?;
+    dataset.apply_delete_ids(3, &(256..8_900).map(Id::Int).collect::<Vec<_>>())?;
+    while step(&dataset)? {}
+    assert_eq!(runs(&dataset), [(256, 8_448), (8_448, 11_000)]);
+    Ok(())
+}
