@@ -47,8 +47,17 @@ impl CodedTail {
         runs.map(|run| run.codes.memory_bytes()).sum()
     }
 
-    /// Forgets runs below the watermark, and makes codes of the next rows of a view if there are enough; false if there was nothing to
-    /// do.
+    /// Forgets runs below the watermark; later, if codes are being made just now.
+    pub fn forget(&self, watermark: u64) {
+        let is_over = |run: &Coded| run.end <= watermark;
+        if self.runs().is_some_and(|runs| runs.iter().any(is_over))
+            && let Some(_making) = self.making.try_lock()
+        {
+            self.set(self.runs_from(watermark));
+        }
+    }
+
+    /// Makes codes of the next rows of a view, if there are enough without; false if there are not.
     ///
     /// # Errors
     /// If a batch cannot be read.
@@ -56,24 +65,28 @@ impl CodedTail {
         let Some(_making) = self.making.try_lock() else {
             return Ok(false);
         };
-        let mut runs: Vec<Coded> = self.runs().map_or_else(Vec::new, |runs| runs.to_vec());
-        let before = runs.len();
-        runs.retain(|run| run.end > watermark);
-        let (was_dropped, from) = (
-            runs.len() < before,
-            runs.last().map_or(watermark, |run| run.end),
-        );
-        let least = LEAST_BYTES.div_ceil(column.space.row_bytes());
+        let mut runs = self.runs_from(watermark);
+        let from = runs.last().map_or(watermark, |run| run.end);
         let waiting = view.next_row.saturating_sub(from);
-        let is_made = waiting >= least as u64;
-        if is_made {
-            let first = absorb(&mut runs, waiting as u64, from);
-            runs.push(code(view, column, first)?);
+        let least = LEAST_BYTES.div_ceil(column.space.row_bytes());
+        if waiting < least as u64 {
+            return Ok(false);
         }
-        if is_made || was_dropped {
-            self.runs.store((!runs.is_empty()).then(|| Arc::new(runs)));
-        }
-        Ok(is_made)
+        let first = absorb(&mut runs, waiting, from);
+        runs.push(code(view, column, first)?);
+        self.set(runs);
+        Ok(true)
+    }
+
+    fn runs_from(&self, watermark: u64) -> Vec<Coded> {
+        let runs = self.runs();
+        let runs = runs.iter().flat_map(|runs| runs.iter());
+        runs.filter(|run| run.end > watermark).cloned().collect()
+    }
+
+    /// Only who makes another may.
+    fn set(&self, runs: Vec<Coded>) {
+        self.runs.store((!runs.is_empty()).then(|| Arc::new(runs)));
     }
 }
 

@@ -21,8 +21,10 @@ use crate::schema::VectorColumn;
 use crate::sweep::UnderWay;
 
 /// Rows that one indexing job takes: long enough that claiming costs nothing, short enough that the watermark
-/// follows closely.
-pub const JOB_ROWS: u64 = 256;
+/// follows closely, and rows that come meanwhile soon get their codes.
+pub const JOB_ROWS: u64 = 64;
+/// Rows from which the origin of codes is taken, at least.
+const ORIGIN_ROWS: u64 = 256;
 
 /// A graph with its watermark. Every row below the watermark that was alive when its turn came is in the graph;
 /// rows from the watermark on may be in it or not, so readers scan them.
@@ -258,7 +260,7 @@ impl ColumnIndex {
     /// Whether a graph waits for more than these rows to begin: the origin of its codes, taken from one row, would be
     /// that row for ever. So few are scanned as fast as a graph is walked.
     fn is_too_early(&self, rows: u64) -> bool {
-        rows < JOB_ROWS && !self.graph.load().is_prepared()
+        rows < ORIGIN_ROWS && !self.graph.load().is_prepared()
     }
 
     /// The mean recall of the last searches whose exact answer was found too; `None` before there are any.
@@ -337,6 +339,7 @@ impl ColumnIndex {
             mark = end;
         }
         self.watermark.store(mark, Ordering::Release);
+        self.coded.forget(mark);
         self.moved.notify_all();
     }
 
@@ -410,11 +413,11 @@ mod tests {
         let index = index(2);
         let (a, a_end, _first) = index.claim(1_000).expect("rows wait");
         let (b, b_end, _second) = index.claim(1_000).expect("rows wait");
-        assert_eq!((a, a_end, b, b_end), (0, 256, 256, 512));
+        assert_eq!((a, a_end, b, b_end), (0, 64, 64, 128));
         index.finish(b, b_end);
         assert_eq!(index.watermark(), 0);
         index.finish(a, a_end);
-        assert_eq!(index.watermark(), 512);
+        assert_eq!(index.watermark(), 128);
     }
 
     #[test]
@@ -422,14 +425,14 @@ mod tests {
         let index = index(2);
         let (first, _, failing) = index.claim(1_000).expect("rows wait");
         index.finish(first, 10);
-        index.give_back(10, 256);
+        index.give_back(10, 64);
         drop(failing);
         assert_eq!((index.watermark(), index.waiting(1_000)), (10, 990));
         let (first, last, _again) = index.claim(1_000).expect("rows wait");
-        assert_eq!((first, last), (10, 256));
+        assert_eq!((first, last), (10, 64));
         index.finish(first, last);
         assert_eq!(index.watermark(), 256);
-        assert_eq!(index.claim(1_000).map(|(first, ..)| first), Some(256));
+        assert_eq!(index.claim(1_000).map(|(first, ..)| first), Some(64));
     }
 
     #[test]

@@ -23,6 +23,9 @@ use crate::recover::{Recovered, recover};
 use crate::shared::{Pending, Shared};
 use crate::{checkpoint, compact, hot, indexer, loading, maintenance, recall, vacuum};
 
+/// Rows that count as one piece of work that waits for the indexers.
+const QUEUED_ROWS: u64 = 256;
+
 /// A vector database on one data folder. Cloning shares it; the last [`Engine::close`] or drop ends its threads.
 #[derive(Debug, Clone)]
 pub struct Engine {
@@ -341,8 +344,8 @@ impl Engine {
             .iter()
             .map(|dataset| dataset.unindexed())
             .sum();
-        let jobs = waiting / crate::column_index::JOB_ROWS;
-        (jobs > shared.options.index_queue as u64).then_some("index_backlog")
+        let queued = waiting / QUEUED_ROWS;
+        (queued > shared.options.index_queue as u64).then_some("index_backlog")
     }
 
     /// Why the node takes no writes, if it does not.

@@ -177,11 +177,12 @@ impl Graph {
         }
     }
 
-    /// Whether vectors are compared by codes before they are by themselves: then the kernels read the column's own bytes.
-    pub(crate) fn compares_codes(&self) -> bool {
+    /// Whether rows that wait for it get codes of their own. Those take less than the room that is reserved for the rows in
+    /// the graph meanwhile; of rows in postings the memory holds less than that.
+    pub(crate) fn has_coded_tail(&self) -> bool {
         match self {
-            Graph::Flat | Graph::Hnsw(_) => false,
-            Graph::Quantized(_) | Graph::SpFresh { .. } => true,
+            Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => false,
+            Graph::Quantized(_) => true,
         }
     }
 

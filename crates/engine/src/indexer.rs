@@ -138,9 +138,9 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
     worked
 }
 
-/// Makes codes of the next rows that wait to be taken into an index, if that is one of codes; false if there were none.
+/// Makes codes of the next rows that wait to be taken into a graph of codes; false if there were none.
 fn code(dataset: &Dataset, index: &ColumnIndex) -> bool {
-    if index.is_loading() || !index.graph().compares_codes() {
+    if index.is_loading() || !index.graph().has_coded_tail() {
         return false;
     }
     let watermark = index.watermark();

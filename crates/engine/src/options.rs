@@ -52,7 +52,7 @@ pub struct Options {
     pub slow_query: Duration,
     /// Indexing threads.
     pub index_workers: usize,
-    /// Jobs waiting for indexers beyond which writers are asked to slow down.
+    /// Pieces of work of 256 rows waiting for indexers beyond which writers are asked to slow down.
     pub index_queue: usize,
     /// Bytes of a tail at which it is sealed into a segment.
     pub seal_bytes: u64,

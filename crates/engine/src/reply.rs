@@ -60,7 +60,7 @@ pub struct QueryInfo {
     /// What else is to be known of the recall target.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recall_note: Option<String>,
-    /// Rows whose vectors were scanned exactly.
+    /// Rows that were compared one after the other, by their vectors or first by codes.
     pub rows_scanned: u64,
     /// Distances computed, in the graph and in scans.
     pub distance_computations: u64,

@@ -69,7 +69,7 @@ pub struct Found {
     pub neighbors: Vec<Neighbor>,
     /// How they were found.
     pub strategy: Strategy,
-    /// Rows whose vectors were scanned exactly.
+    /// Rows that were compared one after the other, by their vectors or first by codes.
     pub rows_scanned: u64,
     /// Distances computed, and nodes of the graph visited.
     pub stats: SearchStats,

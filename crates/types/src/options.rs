@@ -263,7 +263,7 @@ options! {
         sql_max_length: usize, Bytes(1 << 10, 64 << 20), Text("4MiB");
         /// Threads that build indexes.
         index_workers: usize, Int(1, 1024), Ask("the number of cores", |host| host.cores.min(1024).to_string());
-        /// Pieces of work that may wait for the index threads.
+        /// Pieces of work, of 256 rows each, that may wait for the index threads.
         index_queue_size: usize, Int(1, 10_000_000), Text("10000");
         /// The memory that data, indexes and requests may take.
         memory_limit or "max_memory": u64, Bytes(MIN_MEMORY, MAX_BYTES),
