@@ -12,6 +12,12 @@ pub(super) struct Front {
     bound: f32,
     /// All before it were visited.
     next: usize,
+    /// What the last push drove out that counts; 0 if nothing.
+    driven_out: u64,
+    /// And what not, the farthest first: nearer than that.
+    dropped: Vec<u64>,
+    /// Those of its candidates that do not count, without marks.
+    uncounted: Vec<u64>,
 }
 
 const VISITED: u64 = 1;
@@ -23,6 +29,9 @@ impl Default for Front {
             capacity: 1,
             bound: f32::INFINITY,
             next: 0,
+            driven_out: 0,
+            dropped: Vec::new(),
+            uncounted: Vec::new(),
         }
     }
 }
@@ -33,6 +42,24 @@ impl Front {
         self.capacity = capacity.max(1);
         self.bound = f32::INFINITY;
         self.next = 0;
+        self.driven_out = 0;
+        self.dropped.clear();
+        self.uncounted.clear();
+    }
+
+    /// Does not count a candidate that was the last to be taken: what it drove out comes back, and one more is held for as long as it is
+    /// not the farthest itself.
+    pub(super) fn discount(&mut self, candidate: Candidate) {
+        self.capacity = self.capacity.saturating_add(1 + self.dropped.len());
+        while let Some(key) = self.dropped.pop() {
+            self.keys.push(key);
+            self.uncounted.push(key & !VISITED);
+        }
+        if self.driven_out != 0 {
+            self.keys.push(std::mem::take(&mut self.driven_out));
+        }
+        let key = key(candidate.distance(), candidate.node());
+        self.uncounted.push(key);
     }
 
     /// Holds so many more from now on.
@@ -46,6 +73,11 @@ impl Front {
         self.keys.truncate(stay);
         self.bound = self.bound.min(bound);
         self.next = self.next.min(stay);
+        self.driven_out = 0;
+        self.dropped.clear();
+        let uncounted = self.uncounted.len();
+        self.uncounted.retain(|key| distance(*key) <= bound);
+        self.capacity -= uncounted - self.uncounted.len();
     }
 
     /// The distance that a candidate must be below to be taken.
@@ -65,16 +97,37 @@ impl Front {
             return None;
         }
         let key = key(distance, node);
+        self.driven_out = 0;
+        self.dropped.clear();
         if self.keys.len() >= self.capacity {
             if self.keys.last().is_some_and(|last| key >= *last) {
                 return None;
             }
-            self.keys.truncate(self.capacity - 1);
+            self.driven_out = self.keys.pop().unwrap_or(0);
         }
         let at = self.keys.partition_point(|other| *other < key);
         self.keys.insert(at, key);
         self.next = self.next.min(at);
+        if !self.uncounted.is_empty() {
+            self.drop_uncounted();
+        }
         Some(at)
+    }
+
+    /// Drops the farthest for as long as they do not count and the front is full.
+    fn drop_uncounted(&mut self) {
+        while self.keys.len() >= self.capacity
+            && let Some(last) = self.keys.last().copied()
+            && let Some(at) = self
+                .uncounted
+                .iter()
+                .position(|key| *key == last & !VISITED)
+        {
+            self.uncounted.swap_remove(at);
+            self.dropped.extend(self.keys.pop());
+            self.capacity -= 1;
+        }
+        self.next = self.next.min(self.keys.len());
     }
 
     /// How far the nearest is.
@@ -111,7 +164,8 @@ impl Front {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.keys.capacity() * size_of::<u64>()
+        let keys = [&self.keys, &self.uncounted, &self.dropped];
+        keys.iter().map(|keys| keys.capacity()).sum::<usize>() * size_of::<u64>()
     }
 }
 
@@ -140,6 +194,8 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Step {
         Push(f32),
+        /// One that does not count.
+        Pass(f32),
         Pop,
         Widen,
         Tighten(f32),
@@ -152,7 +208,8 @@ mod tests {
             Just(f32::INFINITY)
         ];
         let step = prop_oneof![
-            10 => distance.prop_map(Step::Push),
+            10 => distance.clone().prop_map(Step::Push),
+            3 => distance.prop_map(Step::Pass),
             6 => Just(Step::Pop),
             2 => Just(Step::Widen),
             1 => (0u8..20).prop_map(|far| Step::Tighten(f32::from(far))),
@@ -160,28 +217,35 @@ mod tests {
         prop::collection::vec(step, 0..200)
     }
 
-    /// What a front is: a sorted list of distance, node and mark.
+    /// What a front is: a sorted list of distance, node and marks: whether it was visited, and whether it counts. It ends with the last
+    /// of as many as count.
     struct Model {
-        list: Vec<(f32, u32, bool)>,
+        list: Vec<(f32, u32, bool, bool)>,
         capacity: usize,
         bound: f32,
     }
 
     impl Model {
-        fn push(&mut self, distance: f32, node: u32) -> Option<usize> {
+        fn push(&mut self, distance: f32, node: u32, counts: bool) -> Option<usize> {
             if distance >= self.bound && self.bound < f32::INFINITY {
                 return None;
             }
-            self.list.push((distance, node, false));
+            self.list.push((distance, node, false, counts));
             self.list
                 .sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            self.list.truncate(self.capacity);
+            self.list.truncate(self.end().unwrap_or(self.list.len()));
             self.list.iter().position(|entry| entry.1 == node)
         }
 
+        /// Where it ends, if so many count.
+        fn end(&self) -> Option<usize> {
+            let counted = self.list.iter().enumerate().filter(|(_, entry)| entry.3);
+            counted.map(|(at, _)| at + 1).nth(self.capacity - 1)
+        }
+
         fn limit(&self) -> f32 {
-            match self.list.get(self.capacity - 1) {
-                Some(last) => last.0.min(self.bound),
+            match self.end() {
+                Some(end) => self.list[end - 1].0.min(self.bound),
                 None => self.bound,
             }
         }
@@ -204,7 +268,15 @@ mod tests {
             let node = (node as u32).wrapping_mul(0x9E37_79B1) >> 1;
             match step {
                 Step::Push(distance) => {
-                    prop_assert_eq!(front.push(*distance, node), model.push(*distance, node));
+                    let expected = model.push(*distance, node, true);
+                    prop_assert_eq!(front.push(*distance, node), expected);
+                }
+                Step::Pass(distance) => {
+                    let place = front.push(*distance, node);
+                    if place.is_some() {
+                        front.discount(Candidate::new(*distance, node));
+                    }
+                    prop_assert_eq!(place, model.push(*distance, node, false));
                 }
                 Step::Pop => {
                     let expected = model.peek().map(|at| {

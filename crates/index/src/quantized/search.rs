@@ -17,7 +17,7 @@ pub(super) const TWINS: usize = 256;
 /// of them, what comes no longer fits into the first level of the cache.
 const UNDER_WAY: usize = 3;
 
-/// Takes nodes and their twins, of rows that are visible. For a node that is not, the walk goes on by one.
+/// Takes nodes and their twins, of rows that are visible. A node that is not does not count.
 struct Visible<'a> {
     visible: &'a (dyn Fn(u64) -> bool + Sync),
     /// Of a chain of twins.
@@ -38,7 +38,7 @@ impl Admit for Visible<'_> {
             if (self.visible)(level.blocks.row(node.node())) {
                 found.push(node);
             } else {
-                front.widen(1);
+                front.discount(node);
             }
             let mut twin = level.blocks.twin(node.node());
             let mut left = self.most;

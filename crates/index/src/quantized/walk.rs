@@ -21,7 +21,7 @@ pub(super) const SLACK: f32 = 0.25;
 
 /// What a walk does with a node of its lowest level that was near enough when it was met.
 pub(super) trait Admit {
-    /// Adds to `found` what the node stands for, and widens the front if that is nothing; or tightens it by what `held` holds
+    /// Adds to `found` what the node stands for, and does not count it in the front if that is nothing; or tightens it by what `held` holds
     /// of what it takes.
     ///
     /// # Safety
@@ -35,7 +35,7 @@ pub(super) trait Admit {
     );
 }
 
-/// Takes every node that stays in the graph: for building. For one that leaves, the walk goes on by one.
+/// Takes every node that stays in the graph: for building. One that leaves does not count.
 pub(super) struct Staying;
 
 impl Admit for Staying {
@@ -49,7 +49,7 @@ impl Admit for Staying {
     ) {
         // SAFETY: the caller vouches for the node.
         if unsafe { level.blocks.is_leaving(node.node()) } {
-            front.widen(1);
+            front.discount(node);
         } else {
             found.push(node);
         }
