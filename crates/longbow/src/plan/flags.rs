@@ -30,7 +30,7 @@ const TYPES: [(&str, DataType); 11] = [
 const ROWS_A_PUT: u64 = 1_000;
 /// Options of the node that may be given here too: the name of the option and of the flag.
 const OPTIONS: [(&str, &str); 3] = [
-    ("vector_index", "vector-index"),
+    ("vector-index", "vector-index"),
     ("quantization", "quantization"),
     ("memory-limit", "memory-limit"),
 ];
