@@ -431,7 +431,7 @@ mod tests {
         let (first, last, _again) = index.claim(1_000).expect("rows wait");
         assert_eq!((first, last), (10, 64));
         index.finish(first, last);
-        assert_eq!(index.watermark(), 256);
+        assert_eq!(index.watermark(), 64);
         assert_eq!(index.claim(1_000).map(|(first, ..)| first), Some(64));
     }
 
