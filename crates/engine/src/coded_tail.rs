@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use crate::error::Result;
 use crate::schema::VectorColumn;
+use crate::turn::Turn;
 use crate::vectors::Vectors;
 use crate::view::View;
 
@@ -107,6 +108,7 @@ fn absorb(runs: &mut Vec<Coded>, mut coming: u64, mut from: u64) -> u64 {
 
 /// Codes of the living rows from `first` on, of [`MOST`] or to the end.
 fn code(view: &View, column: &VectorColumn, first: u64) -> Result<Coded> {
+    let turn = Turn::begin();
     let end = view.next_row.min(first + MOST);
     let parts: Vec<_> = view
         .parts(first)
@@ -125,7 +127,9 @@ fn code(view: &View, column: &VectorColumn, first: u64) -> Result<Coded> {
             }));
         }
     }
-    let codes = Arc::new(CodedRun::new(column.space, SEED, &rows)?);
+    let codes = Arc::new(CodedRun::new(column.space, SEED, &rows, &|| {
+        turn.give_way()
+    })?);
     Ok(Coded { first, end, codes })
 }
 

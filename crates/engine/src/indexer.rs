@@ -134,7 +134,7 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
         worked |= vacuum::step(dataset, index);
         if let Some(successor) = index.successor() {
             worked |= vacuum::step(dataset, &successor);
-            worked |= take(dataset, &successor);
+            worked |= jobs(|| take(dataset, &successor));
         }
     }
     worked
@@ -143,15 +143,17 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
 /// Takes rows into an index, some jobs of them; false if there were none. Codes come first: a row that waits without costs searches
 /// the most.
 fn take_some(dataset: &Dataset, index: &ColumnIndex) -> bool {
-    let mut worked = false;
-    for _ in 0..JOBS {
-        worked |= code(dataset, index);
-        if !take(dataset, index) {
-            break;
-        }
-        worked = true;
-    }
-    worked
+    let mut coded = false;
+    let taken = jobs(|| {
+        coded |= code(dataset, index);
+        take(dataset, index)
+    });
+    coded || taken
+}
+
+/// Some jobs of one kind, until there is none; false if there was none.
+fn jobs(mut job: impl FnMut() -> bool) -> bool {
+    (0..JOBS).take_while(|_| job()).count() > 0
 }
 
 /// Makes codes of the next rows that wait to be taken into a graph of codes; false if there were none.
@@ -165,6 +167,8 @@ fn code(dataset: &Dataset, index: &ColumnIndex) -> bool {
         .schema
         .vector(&dataset.name, Some(&index.column))
         .and_then(|column| index.coded.step(&view, column, watermark));
+    // Others may have taken them all meanwhile.
+    index.coded.forget(index.watermark());
     coded.unwrap_or_else(|error| {
         // They are scanned by their vectors, and whoever takes them in says why that cannot be done.
         tracing::debug!(dataset = dataset.name, column = index.column, %error, "no codes of waiting rows");

@@ -7,7 +7,7 @@
 //! end of the process loses it; a loss of power loses it only if the acknowledgement said `durable: false`.
 //!
 //! **The life of a query.** A reader takes a [`View`]: one moment of a dataset, immutable. The graph is walked, rows
-//! that are not yet in it are scanned exactly, and the columns asked for are gathered at the end.
+//! that are not yet in it are scanned, and the columns asked for are gathered at the end.
 //!
 //! # What it is not
 //! - Not a server: messages come as bytes, answers go as Arrow batches.

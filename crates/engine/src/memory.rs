@@ -25,7 +25,7 @@ const MOST_SEALS: usize = 8;
 pub struct Memory {
     /// Unsealed rows.
     pub tail_bytes: u64,
-    /// Graphs: links, and vectors or their codes; text indexes.
+    /// Graphs: links, and vectors or their codes; codes of rows that wait for them; text indexes.
     pub index_bytes: u64,
     /// Id maps and liveness of rows.
     pub bookkeeping_bytes: u64,

@@ -21,6 +21,7 @@
 //! are reckoned with: a row in thirty thousand of those that come before it is farther off by chance. The error of [RaBitQ](https://arxiv.org/abs/2405.12497)
 //! is that of a random rotation, whatever the data.
 
+use std::f32::consts::PI;
 use std::fmt;
 use std::ops::Range;
 
@@ -35,7 +36,6 @@ use crate::lines::{Lines, put_signs};
 use crate::space::{Query, Space};
 use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};
-use crate::vector8::Vector8;
 
 /// Standard errors by which a row's estimate may be off.
 const SURE: f32 = 4.0;
@@ -46,6 +46,8 @@ const ACROSS: f32 = 0.61;
 const SAMPLE: usize = 256;
 /// Vectors that are asked for before they are compared.
 const AHEAD: usize = 3;
+/// By how much of itself a factor is rounded, at most.
+const FACTOR_STEP: f32 = 1.0 / 256.0;
 /// Sums of squares above may be none.
 const HUGE: f32 = 1e37;
 
@@ -65,14 +67,21 @@ struct Aim<'a> {
     lut: Lut,
     /// What rounding the table puts into a product, at most.
     rounding: f32,
+    /// What rounding a row's factor puts into one, for each unit of the distance.
+    rounded: f32,
 }
 
 impl CodedRun {
-    /// Codes of rows and their vectors, which are in order of the rows.
+    /// Codes of rows and their vectors, which are in order of the rows. `between` is called after each few of them.
     ///
     /// # Errors
     /// If the dimension is out of range.
-    pub fn new(space: Space, seed: u64, vectors: &[(u64, &[u8])]) -> Result<Self> {
+    pub fn new(
+        space: Space,
+        seed: u64,
+        vectors: &[(u64, &[u8])],
+        between: &dyn Fn(),
+    ) -> Result<Self> {
         space.check_dim(crate::origin::MAX_DIM)?;
         debug_assert!(vectors.is_sorted_by(|a, b| a.0 < b.0), "rows ascend");
         let step = vectors.len().div_ceil(SAMPLE).max(1);
@@ -84,14 +93,12 @@ impl CodedRun {
             radius: 0.0,
             encoder,
         };
-        run.encode(vectors);
+        run.encode(vectors, between);
         Ok(run)
     }
 
-    fn encode(&mut self, vectors: &[(u64, &[u8])]) {
+    fn encode(&mut self, vectors: &[(u64, &[u8])], between: &dyn Fn()) {
         let dim = self.encoder.dim();
-        let origin = vec![0; dim];
-        let origin = Vector8::new(&origin, 0.0);
         let (mut encoded, mut bits) = (Encoded::default(), vec![0; dim / DIM_STEP]);
         let mut scale = 0f32;
         let blocks = self.lines.bytes_mut().chunks_exact_mut(stride(dim));
@@ -101,8 +108,8 @@ impl CodedRun {
                 self.encoder.stored(vector, &mut encoded);
                 let to = encoded.vector();
                 scale = scale.max(to.scale);
-                // SAFETY: both codes have the dimension of the encoder, for which there are signs.
-                let (add, factor) = unsafe { self.encoder.way(origin, to, &mut bits) };
+                // SAFETY: the code has the dimension of the encoder, for which there are signs.
+                let (add, factor) = unsafe { self.encoder.way_here(to, &mut bits) };
                 // What cannot be estimated is compared always.
                 let add = if add < HUGE { add } else { f32::NEG_INFINITY };
                 put_signs(codes, slot, &bits);
@@ -110,6 +117,7 @@ impl CodedRun {
                 terms[4 * slot..][..4].copy_from_slice(&add.to_le_bytes());
                 terms[4 * SLOTS + 2 * slot..][..2].copy_from_slice(&upper_half.to_le_bytes());
             }
+            between();
         }
         self.radius = 0.5 * scale * (dim as f32).sqrt();
     }
@@ -136,7 +144,8 @@ impl CodedRun {
     /// Bytes of memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let floats = 2 * self.encoder.dim() * size_of::<f32>();
+        // The signs of the rotation, and the mean.
+        let floats = 7 * self.encoder.dim() * size_of::<f32>();
         self.lines.bytes().len() + self.rows.capacity() * size_of::<u64>() + floats
     }
 
@@ -174,7 +183,7 @@ impl CodedRun {
             open.clear();
         }
         let distance = aim.encoded.squared(top.bound()).sqrt() + self.radius;
-        let slack = SURE * (ACROSS * distance + aim.rounding);
+        let slack = SURE * (ACROSS * distance + aim.rounding) + aim.rounded * distance;
         self.estimate(&aim, from, (slack, self.limit(&aim, top)), &mut open);
         open.retain(|of| {
             wanted(self.rows[of.node() as usize]) && compared.binary_search(&of.node()).is_err()
@@ -290,11 +299,14 @@ impl<'a> Aim<'a> {
         encoder.query(query.floats(), &mut encoded);
         encoder.lut(&encoded, &mut lut);
         let rounding = lut.scale() * (lut.groups() as f32 / 12.0).sqrt();
+        // Of a way of length 1, its product with its signs is this: the mean of elements that are as good as normal.
+        let rounded = FACTOR_STEP * (encoder.dim() as f32 * 2.0 / PI).sqrt();
         Aim {
             query,
             encoded,
             lut,
             rounding,
+            rounded,
         }
     }
 }

@@ -1,3 +1,4 @@
+use half::bf16;
 use longbow_kernels::rabitq::{Lut, Planes, Rabitq, Rotation};
 use longbow_kernels::{Kernels, Metric, Scalar};
 
@@ -260,6 +261,24 @@ impl Encoder {
         // The factor as it will be read, so that rounding it does not move the estimate.
         let factor = f32::from_bits((-2.0 * t).to_bits() & 0xFFFF_0000);
         (residual.norm - factor * residual.origin, factor)
+    }
+
+    /// The same of the way from the centre, such that the estimate is right where the query is the vector itself, however its factor
+    /// was rounded.
+    ///
+    /// # Safety
+    /// As [`Encoder::way`].
+    pub(crate) unsafe fn way_here(&self, to: Vector8, bits: &mut [u16]) -> (f32, f32) {
+        let zeros = vec![0; self.dim()];
+        // SAFETY: the caller vouches for the bytes of one, and those of the other were just made.
+        let residual = unsafe {
+            self.rabitq
+                .residual((zeros.as_ptr(), 0.0), (to.code, to.scale), bits)
+        };
+        let t = residual.norm / residual.total;
+        let t = if t.is_finite() { t } else { 0.0 };
+        let factor = bf16::from_f32(-2.0 * t).to_f32();
+        (-residual.norm - factor * residual.total, factor)
     }
 
     /// The table of a query for the estimator.

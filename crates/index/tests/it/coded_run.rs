@@ -19,7 +19,7 @@ fn check(data: &Data, asked: &Asked<'_>) -> Result<f64> {
     let vectors: Vec<(u64, &[u8])> = (0..data.rows() as u64)
         .map(|row| (row, data.vector(row)))
         .collect();
-    let run = CodedRun::new(data.space, 7, &vectors)?;
+    let run = CodedRun::new(data.space, 7, &vectors, &|| ())?;
     assert_eq!(
         (run.rows(), run.len()),
         (0..vectors.len() as u64, vectors.len())
@@ -150,6 +150,45 @@ fn products_of_vectors_of_all_lengths_are_found() -> Result<()> {
     Ok(())
 }
 
+/// Rows that lie close together far from all others, some of them known already: what their common way is rounded by is more than
+/// they differ.
+#[test]
+fn the_nearest_of_many_that_are_almost_equal_are_found() -> Result<()> {
+    let mut dice = Dice(11);
+    for (dim, apart) in [(784, 0.005), (1536, 0.005), (3072, 0.005)] {
+        let space = space(Scalar::F32, Metric::Euclidean, dim);
+        for step in 0..40u8 {
+            let length = 2f32.powf(f32::from(step) / 40.0);
+            let mut way = |length: f32| -> Vec<f32> {
+                let way: Vec<f32> = (0..dim).map(|_| dice.normal()).collect();
+                let norm = way.iter().map(|x| x * x).sum::<f32>().sqrt();
+                way.iter().map(|x| x * length / norm).collect()
+            };
+            let sum = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a + b).collect();
+            let query = way(length);
+            let mut vectors: Vec<Vec<f32>> = Vec::new();
+            for (rows, share) in [(20, 1.0), (60, 0.9)] {
+                let length = length * apart * share;
+                vectors.extend((0..rows).map(|_| sum(&query, &way(length))));
+            }
+            vectors.extend((0..300).map(|_| way(length)));
+            let bytes = vectors.iter().flat_map(|x| encode(Scalar::F32, x));
+            let data = Data {
+                space,
+                bytes: bytes.collect(),
+                queries: vec![Query::new(space, &query)?],
+            };
+            let asked = Asked {
+                k: 10,
+                from: 20,
+                wanted: &|_| true,
+            };
+            check(&data, &asked)?;
+        }
+    }
+    Ok(())
+}
+
 /// Vectors as they should not be: nothing is estimated that cannot be, and nothing is missed.
 #[test]
 fn zeros_equals_and_extremes_are_found() -> Result<()> {
@@ -210,7 +249,7 @@ fn a_row_that_is_gone_is_left_out() -> Result<()> {
     }
     let data = Data::clustered(space(Scalar::F32, Metric::Cosine, 64), 500, 5, 1)?;
     let vectors: Vec<(u64, &[u8])> = (0..500).map(|row| (row, data.vector(row))).collect();
-    let run = CodedRun::new(data.space, 7, &vectors)?;
+    let run = CodedRun::new(data.space, 7, &vectors, &|| ())?;
     for query in &data.queries {
         let (mut top, stats) = (TopK::new(10), &mut SearchStats::default());
         run.scan(query, (0, &|_| true), &Odd(&data), &mut top, stats);
@@ -226,12 +265,12 @@ fn a_row_that_is_gone_is_left_out() -> Result<()> {
 fn codes_are_a_fraction_of_the_vectors() -> Result<()> {
     let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 784), 1_000, 5, 1)?;
     let vectors: Vec<(u64, &[u8])> = (0..1_000).map(|row| (row, data.vector(row))).collect();
-    let run = CodedRun::new(data.space, 7, &vectors)?;
+    let run = CodedRun::new(data.space, 7, &vectors, &|| ())?;
     assert!(
         run.memory_bytes() * 20 < data.bytes.len(),
         "{}",
         run.memory_bytes()
     );
-    assert!(!run.is_empty() && CodedRun::new(data.space, 7, &[])?.is_empty());
+    assert!(!run.is_empty() && CodedRun::new(data.space, 7, &[], &|| ())?.is_empty());
     Ok(())
 }
