@@ -36,7 +36,8 @@ pub(crate) struct Plan {
     pub effort: Effort,
     /// Whether all rows are scanned.
     pub exact: bool,
-    target: Option<f32>,
+    /// The recall that is asked for, if one is.
+    pub target: Option<f32>,
     /// Why it is not known what the effort reaches.
     unknown: Option<&'static str>,
 }

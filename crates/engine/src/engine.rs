@@ -142,7 +142,7 @@ impl Engine {
     pub fn delete_where(&self, dataset: &str, filter: &dyn Filter) -> Result<Pending> {
         let dataset = self.dataset(dataset)?;
         let view = dataset.view();
-        let limits = (Deadline::default(), self.filter_room());
+        let limits = (Deadline::default(), self.shared().filter_room());
         let filters = &dataset.filters;
         let (rows, _) = filters.rows(filter, &dataset.name, &view, limits)?;
         let rows = rows.iter_from(0).filter(|row| view.is_visible(*row));

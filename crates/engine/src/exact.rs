@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::filter::RowSet;
 use crate::graph::Graph;
 use crate::originals::Originals;
-use crate::search::{Found, Searcher};
+use crate::search::{Coded, Found, Searcher};
 use crate::vectors::Vectors;
 
 /// Rows that are compared before the time limits are looked at.
@@ -34,13 +34,72 @@ impl Searcher<'_> {
     ) -> Result<()> {
         match &self.rows.matching {
             None => self.scan_all(query, from, top, found),
-            Some(rows) if let Some(graph) = self.codes() => {
-                self.scan_codes(graph, (rows, from), query, top, found)
+            Some(rows) => match self.coded() {
+                Some(coded) if from == 0 => self.scan_made(coded, rows, query, top, found),
+                _ => self.scan_those(rows, query, from, top, found),
+            },
+        }
+    }
+
+    /// Offers those of the rows that pass a filter and have codes that are in the clusters nearest to the query; and all that came
+    /// since.
+    fn scan_made(
+        &self,
+        coded: Coded<'_>,
+        rows: &RowSet,
+        query: &Query,
+        top: &mut TopK,
+        found: &mut Found,
+    ) -> Result<()> {
+        if self.is_over(found)? {
+            return Ok(());
+        }
+        let originals = Originals::new(self.view, self.column);
+        let shown = |row: u64| self.is_shown(row);
+        let codes = &coded.made.codes;
+        match self.codes() {
+            Some(graph) if !coded.is_whole() => {
+                let few = (self.k, coded.clusters);
+                let (near, scanned) = codes.nearest(query, few, &shown, &mut found.stats);
+                found.rows_scanned += scanned as u64;
+                let mut missing = Vec::new();
+                let counts = (&mut missing, &mut found.stats);
+                let near = near.into_iter();
+                for neighbor in graph.scan_rows(query, self.k, near, &originals, counts) {
+                    top.push(neighbor);
+                }
+                let vector = |row| Some((row, originals.of(row)?));
+                let mut missing = missing.into_iter().filter_map(vector).collect();
+                compare(query, &mut missing, top, found);
             }
-            Some(rows) if self.column.native && rows.len() < self.view.next_row / 64 => {
+            _ => {
+                let stats = &mut found.stats;
+                let scanned = codes.scan(query, (0, &shown), &originals, top, stats);
+                found.rows_scanned += scanned as u64;
+            }
+        }
+        originals.check()?;
+        match coded.made.is_whole(rows) {
+            true => Ok(()),
+            false => self.scan_those(rows, query, coded.made.end, top, found),
+        }
+    }
+
+    /// Offers those of `rows` from `from` on that the view shows.
+    fn scan_those(
+        &self,
+        rows: &RowSet,
+        query: &Query,
+        from: u64,
+        top: &mut TopK,
+        found: &mut Found,
+    ) -> Result<()> {
+        match self.codes() {
+            Some(graph) => self.scan_codes(graph, (rows, from), query, top, found),
+            None if self.column.native && rows.len() < self.view.next_row / 64 => {
                 self.scan_each(rows, query, from, top, found)
             }
-            Some(rows) => self.scan_some(rows, query, from, top, found),
+            None => self.scan_some(rows, query, from, top, found),
         }
     }
 

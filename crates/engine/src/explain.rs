@@ -110,6 +110,14 @@ pub(crate) fn explain(asked: &Asked<'_>, answers: &[Answered]) -> Explain {
     }
 }
 
+/// How many clusters of codes are read, and of how many.
+fn clusters(at: &Searcher<'_>) -> (usize, usize) {
+    let coded = at.coded();
+    coded.map_or((0, 0), |coded| {
+        (coded.clusters, coded.made.codes.clusters())
+    })
+}
+
 /// Why a search took its way.
 fn why(at: &Searcher<'_>, strategy: Strategy) -> String {
     match strategy {
@@ -119,6 +127,10 @@ fn why(at: &Searcher<'_>, strategy: Strategy) -> String {
         Strategy::ExactFiltered => {
             "the rows that pass are compared, which is reckoned less work than a walk, or is the only way".into()
         }
+        Strategy::ClustersFiltered => {
+            let (read, all) = clusters(at);
+            format!("the filter is asked for often, so the rows that pass have codes in {all} clusters, of which the {read} nearest are compared")
+        }
         Strategy::Graph => "the graph is walked, and holds all rows".into(),
         Strategy::GraphAndTail => "the graph is walked, and rows that it does not hold yet are compared".into(),
         Strategy::GraphFiltered => {
@@ -126,6 +138,10 @@ fn why(at: &Searcher<'_>, strategy: Strategy) -> String {
         }
         Strategy::GraphThenExact => {
             "the graph was walked and gave fewer rows than there are, so all were compared".into()
+        }
+        Strategy::GraphThenClusters => {
+            let (read, all) = clusters(at);
+            format!("the graph was walked, and what passes lies elsewhere than around the query: of the {all} clusters in which the rows that pass have codes, the {read} nearest were compared")
         }
     }
 }

@@ -128,6 +128,7 @@ fn stand_back(share: Share) {
 fn work(shared: &Shared, dataset: &Dataset) -> bool {
     let mut worked = vacuum::text_step(dataset);
     for index in dataset.indexes().iter() {
+        worked |= code_filters(shared, dataset, index);
         if moving::may_take(shared, index) {
             worked |= take_some(dataset, index);
         }
@@ -172,6 +173,24 @@ fn code(dataset: &Dataset, index: &ColumnIndex) -> bool {
     coded.unwrap_or_else(|error| {
         // They are scanned by their vectors, and whoever takes them in says why that cannot be done.
         tracing::debug!(dataset = dataset.name, column = index.column, %error, "no codes of waiting rows");
+        false
+    })
+}
+
+/// Makes codes of the rows that pass a filter which is asked for often; false if there is none.
+fn code_filters(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> bool {
+    if index.is_loading() || !index.graph().has_coded_tail() {
+        return false;
+    }
+    let view = dataset.view();
+    let room = shared.filter_room();
+    let coded = view
+        .schema
+        .vector(&dataset.name, Some(&index.column))
+        .and_then(|column| dataset.filters.make_codes(&view, column, room));
+    coded.unwrap_or_else(|error| {
+        // Searches go without.
+        tracing::debug!(dataset = dataset.name, column = index.column, %error, "no codes for filters");
         false
     })
 }

@@ -20,7 +20,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::examples;
 use crate::explain::{Explain, FilterWork, explain};
-use crate::filter::RowSet;
+use crate::filter::Matching;
 use crate::gather::{Located, reply_field};
 use crate::id::Id;
 use crate::moment::Moment;
@@ -130,7 +130,7 @@ struct At<'a> {
 
 impl At<'_> {
     /// The rows that pass the filter of a request, if it has one, and what finding them took.
-    fn matching(&self, request: &SearchRequest) -> Result<(Option<Arc<RowSet>>, FilterWork)> {
+    fn matching(&self, request: &SearchRequest) -> Result<(Option<Matching>, FilterWork)> {
         let Some(filter) = &request.filter else {
             return Ok((None, FilterWork::default()));
         };
@@ -140,7 +140,11 @@ impl At<'_> {
         let rows = filters.rows(&**filter, &dataset.name, self.view, limits);
         // The search ends then, with nothing.
         let was_cut = matches!(rows, Err(Error::Timeout(_))) && self.limits.check().is_ok();
-        let (rows, evaluated) = if was_cut { (Arc::default(), 0) } else { rows? };
+        let (rows, evaluated) = if was_cut {
+            (Matching::default(), 0)
+        } else {
+            rows?
+        };
         let work = FilterWork {
             rows_evaluated: evaluated,
             micros: micros(begun.elapsed()),
@@ -197,7 +201,7 @@ impl Engine {
             view,
             reached: &moment.reached,
             limits: TimeLimits::of(request, started),
-            filter_room: self.filter_room(),
+            filter_room: self.shared().filter_room(),
             reply: &fields,
         };
         let example = request.examples.as_ref();
@@ -260,16 +264,26 @@ impl Engine {
             view.schema.column(&dataset.name, &group.column)?;
         }
         let (matching, filter_work) = at.matching(request)?;
-        let rows = Rows { matching, without };
+        let rows = Rows {
+            matching,
+            without,
+            coded: None,
+        };
         let searcher = |column: &'a VectorColumn| {
             let plan = self.plan(dataset, request, column, at.reached);
+            let index = at.reached.get(&column.name).cloned();
+            let mut rows = rows.clone();
+            if let Some(index) = index.as_ref().filter(|_| !plan.exact) {
+                rows.coded = rows.codes((view, column), index);
+            }
             let searcher = Searcher {
                 view,
                 column,
-                index: at.reached.get(&column.name).cloned(),
-                rows: rows.clone(),
+                index,
+                rows,
                 k: request.k,
                 effort: plan.effort.clone(),
+                target: plan.target,
                 exact: plan.exact,
                 max_distance: request.max_distance,
                 limits: at.limits,

@@ -9,7 +9,7 @@ use longbow_index::{Entries, FilterCost, Neighbor, Query, SearchStats, TopK};
 use crate::column_index::Reached;
 use crate::effort::Effort;
 use crate::error::{Error, Result};
-use crate::filter::RowSet;
+use crate::filter::{Made, Matching};
 use crate::graph::{Graph, Wanted};
 use crate::helpers::Helpers;
 use crate::schema::VectorColumn;
@@ -31,6 +31,28 @@ const PIECE: usize = 32;
 /// A thread is not worth fewer that walk the graph: several are under way at a time.
 const LEAST_PIECE: usize = 8;
 
+/// Codes of the rows that pass, and how they are searched.
+#[derive(Clone, Copy)]
+pub(crate) struct Coded<'a> {
+    pub made: &'a Made,
+    /// How many clusters are read.
+    pub clusters: usize,
+    /// What that costs, as [`FilterCost`] tells it.
+    cost: f64,
+}
+
+impl Coded<'_> {
+    /// Whether all clusters are read.
+    pub fn is_whole(&self) -> bool {
+        self.clusters >= self.made.codes.clusters()
+    }
+}
+
+/// A recall half as far from all.
+fn half_way_up(recall: f32) -> f32 {
+    0.5 + 0.5 * recall
+}
+
 /// How a query was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
@@ -38,6 +60,8 @@ pub enum Strategy {
     Exact,
     /// The rows that pass the filter were scanned.
     ExactFiltered,
+    /// Those of the rows that pass the filter were scanned that are in the clusters nearest to the query.
+    ClustersFiltered,
     /// The graph was walked.
     Graph,
     /// The graph was walked, and rows not yet in it were scanned.
@@ -46,6 +70,8 @@ pub enum Strategy {
     GraphFiltered,
     /// The graph gave fewer than there are, or left what it would miss, so all rows that pass were scanned.
     GraphThenExact,
+    /// The same, and those were scanned that are in the clusters nearest to the query.
+    GraphThenClusters,
 }
 
 impl Strategy {
@@ -54,10 +80,12 @@ impl Strategy {
         match self {
             Strategy::Exact => "exact",
             Strategy::ExactFiltered => "exact_filtered",
+            Strategy::ClustersFiltered => "clusters_filtered",
             Strategy::Graph => "graph",
             Strategy::GraphAndTail => "graph_and_tail",
             Strategy::GraphFiltered => "graph_filtered",
             Strategy::GraphThenExact => "graph_then_exact",
+            Strategy::GraphThenClusters => "graph_then_clusters",
         }
     }
 }
@@ -109,9 +137,11 @@ impl Found {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rows {
     /// Those that pass the filter, if there is one; rows that the view does not show may be among them.
-    pub matching: Option<Arc<RowSet>>,
+    pub matching: Option<Matching>,
     /// Not these, which are few: examples.
     pub without: Vec<u64>,
+    /// Codes of those that pass, by which they are searched.
+    pub coded: Option<Arc<Made>>,
 }
 
 impl Rows {
@@ -120,6 +150,17 @@ impl Rows {
     pub fn admit(&self, row: u64) -> bool {
         let matching = self.matching.as_ref();
         matching.is_none_or(|rows| rows.contains(row)) && !self.without.contains(&row)
+    }
+
+    /// Codes of those that pass, for a search of a column that need not be exact.
+    pub fn codes(
+        &self,
+        (view, column): (&View, &VectorColumn),
+        index: &Reached,
+    ) -> Option<Arc<Made>> {
+        let matching = self.matching.as_ref()?;
+        let may_have = index.graph.has_coded_tail();
+        may_have.then(|| matching.codes(column, view)).flatten()
     }
 
     /// Whether all may be found.
@@ -137,6 +178,8 @@ pub(crate) struct Searcher<'a> {
     pub rows: Rows,
     pub k: usize,
     pub effort: Effort,
+    /// The recall that is asked for, if one is.
+    pub target: Option<f32>,
     pub exact: bool,
     pub max_distance: Option<f32>,
     pub limits: TimeLimits,
@@ -183,7 +226,10 @@ impl Searcher<'_> {
             {
                 // No walk suffices, or the graph ran out of reachable rows before it ran out of rows. Only a scan knows
                 // them all.
-                found.strategy = Strategy::GraphThenExact;
+                found.strategy = match self.coded() {
+                    Some(coded) if !coded.is_whole() => Strategy::GraphThenClusters,
+                    _ => Strategy::GraphThenExact,
+                };
                 let mut walked = std::mem::take(&mut found.neighbors);
                 self.scan(query, 0, found)?;
                 if found.is_partial {
@@ -231,6 +277,12 @@ impl Searcher<'_> {
             (true, _, None) | (_, None, None) => Strategy::Exact,
             (true, _, Some(_)) | (_, None, Some(_)) => Strategy::ExactFiltered,
             (false, Some(_), None) => Strategy::Graph,
+            (false, Some(_), Some(_)) if let Some(coded) = self.coded_only() => {
+                match coded.is_whole() {
+                    true => Strategy::ExactFiltered,
+                    false => Strategy::ClustersFiltered,
+                }
+            }
             (false, Some(index), Some(rows)) if self.is_scan(index, rows) => {
                 Strategy::ExactFiltered
             }
@@ -244,15 +296,47 @@ impl Searcher<'_> {
             Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => {
                 passing <= SCAN_ROWS || (passing as f64) < self.view.live as f64 * SCAN_SHARE
             }
-            Graph::Quantized(graph) => {
-                let ef = match &self.effort {
-                    Effort::Fixed(ef) => *ef,
-                    Effort::Target(..) => self.k,
-                };
-                let rows = (graph.len() as u64).max(passing);
-                FilterCost::new((passing, rows), self.column.space.dim, (self.k, ef)).is_scan()
-            }
+            Graph::Quantized(_) => self.cost().is_some_and(|cost| cost.is_scan()),
         }
+    }
+
+    /// What it takes to find the nearest of the rows that pass, without codes of their own.
+    fn cost(&self) -> Option<FilterCost> {
+        let Graph::Quantized(graph) = &*self.index.as_ref()?.graph else {
+            return None;
+        };
+        let ef = match &self.effort {
+            Effort::Fixed(ef) => *ef,
+            Effort::Target(..) => self.k,
+        };
+        let passing = self.rows.matching.as_ref()?.len();
+        let rows = (graph.len() as u64).max(passing);
+        let dim = self.column.space.dim;
+        Some(FilterCost::new((passing, rows), dim, (self.k, ef)))
+    }
+
+    /// Codes of the rows that pass, if a search by them is the better way than others without a walk.
+    pub fn coded(&self) -> Option<Coded<'_>> {
+        let made = self.rows.coded.as_deref()?;
+        let codes = &made.codes;
+        let clusters = match (&self.effort, self.target) {
+            (Effort::Fixed(ef), None) => codes.clusters_at(self.k, *ef),
+            // Queries may be less like the rows than those by which it was measured.
+            (Effort::Target(target, _), _) => codes.clusters_for(self.k, half_way_up(*target)),
+            (Effort::Fixed(_), Some(target)) => codes.clusters_for(self.k, half_way_up(target)),
+        };
+        let cost = codes.cost(self.k, clusters);
+        (cost < self.cost()?.scan).then_some(Coded {
+            made,
+            clusters,
+            cost,
+        })
+    }
+
+    /// The same, if it is the better way than a walk, too.
+    fn coded_only(&self) -> Option<Coded<'_>> {
+        let cost = self.cost()?;
+        self.coded().filter(|coded| cost.is_more_than(coded.cost))
     }
 
     /// How many neighbours there can be, at most.
@@ -304,9 +388,11 @@ impl Searcher<'_> {
         let mut stats = vec![SearchStats::default(); queries.len()];
         let at = (self.view, self.column);
         let matching = self.rows.matching.as_ref();
+        let coded = self.coded().map(|coded| coded.cost);
         let entries = |rows, passing| Entries {
             rows,
             passing: Some(passing),
+            coded,
         };
         let filtered = matching.map(|rows| {
             // Dead rows are in the set, too, and rows that no walk finds yet.

@@ -253,6 +253,7 @@ impl Bench {
                     entries: Entries {
                         rows: &set.entries,
                         passing: Some(set.rows.len() as u64),
+                        coded: None,
                     },
                     is_over: None,
                 };

@@ -1,5 +1,5 @@
 use half::bf16;
-use longbow_kernels::rabitq::{Lut, Planes, Rabitq, Rotation};
+use longbow_kernels::rabitq::{Lut, Planes, Rabitq, Residual, Rotation};
 use longbow_kernels::{Kernels, Metric, Scalar};
 
 use crate::checkpoint::{Reader, Sink};
@@ -252,33 +252,37 @@ impl Encoder {
     /// The codes have `dim()` readable bytes; `bits` has a word for 16 of them.
     pub(crate) unsafe fn way(&self, from: Vector8, to: Vector8, bits: &mut [u16]) -> (f32, f32) {
         // SAFETY: the caller vouches for the bytes.
+        let (residual, factor) = unsafe { self.residual(from, to, bits) };
+        // The factor as it will be read, so that rounding it does not move the estimate.
+        let factor = f32::from_bits(factor.to_bits() & 0xFFFF_0000);
+        (residual.norm - factor * residual.origin, factor)
+    }
+
+    /// The same, such that the estimate is right where the query is the vector that the way goes to, however its factor was
+    /// rounded.
+    ///
+    /// # Safety
+    /// As [`Encoder::way`].
+    pub(crate) unsafe fn way_to(&self, from: Vector8, to: Vector8, bits: &mut [u16]) -> (f32, f32) {
+        // SAFETY: the caller vouches for the bytes.
+        let (residual, factor) = unsafe { self.residual(from, to, bits) };
+        let factor = bf16::from_f32(factor).to_f32();
+        let product = residual.origin + residual.total;
+        (-residual.norm - factor * product, factor)
+    }
+
+    /// What a way is made of, and its factor.
+    ///
+    /// # Safety
+    /// As [`Encoder::way`].
+    unsafe fn residual(&self, from: Vector8, to: Vector8, bits: &mut [u16]) -> (Residual, f32) {
+        // SAFETY: the caller vouches for the bytes.
         let residual = unsafe {
             self.rabitq
                 .residual((from.code, from.scale), (to.code, to.scale), bits)
         };
         let t = residual.norm / residual.total;
-        let t = if t.is_finite() { t } else { 0.0 };
-        // The factor as it will be read, so that rounding it does not move the estimate.
-        let factor = f32::from_bits((-2.0 * t).to_bits() & 0xFFFF_0000);
-        (residual.norm - factor * residual.origin, factor)
-    }
-
-    /// The same of the way from the centre, such that the estimate is right where the query is the vector itself, however its factor
-    /// was rounded.
-    ///
-    /// # Safety
-    /// As [`Encoder::way`].
-    pub(crate) unsafe fn way_here(&self, to: Vector8, bits: &mut [u16]) -> (f32, f32) {
-        let zeros = vec![0; self.dim()];
-        // SAFETY: the caller vouches for the bytes of one, and those of the other were just made.
-        let residual = unsafe {
-            self.rabitq
-                .residual((zeros.as_ptr(), 0.0), (to.code, to.scale), bits)
-        };
-        let t = residual.norm / residual.total;
-        let t = if t.is_finite() { t } else { 0.0 };
-        let factor = bf16::from_f32(-2.0 * t).to_f32();
-        (-residual.norm - factor * residual.total, factor)
+        (residual, if t.is_finite() { -2.0 * t } else { 0.0 })
     }
 
     /// The table of a query for the estimator.

@@ -28,6 +28,19 @@ const NODE_ELEMENT: f64 = 1.0;
 const LOOK: f64 = 250.0;
 /// Of a node that the walk holds, relative to the others, where it does not begin where the rows are.
 const ELSEWHERE: f64 = 1.8;
+/// By codes in clusters ([`crate::CodedRun`]): turning the query for them and for the graph, and beginning.
+const CODED: f64 = 12_000.0;
+/// Of a centroid, and for each of its dimensions.
+const CENTROID: f64 = 5.0;
+const CENTROID_ELEMENT: f64 = 0.02;
+/// Of a one-bit code, and for each of its dimensions.
+const CODE: f64 = 1.0;
+const CODE_ELEMENT: f64 = 0.0065;
+/// Of a row that is asked for, and for each of its dimensions: some are compared by eight bits, and few by their vectors.
+const ASKED: f64 = 300.0;
+const ASKED_ELEMENT: f64 = 0.6;
+/// What walks take beside what they are reckoned at here: for scans that is no matter, which are exact.
+const WALK: f64 = 1.3;
 /// How much longer than such a walk a scan may take: where the nearest of the rows lie apart from each other, a walk misses
 /// some, and a scan none.
 const SURE: f64 = 2.0;
@@ -71,6 +84,21 @@ impl FilterCost {
             scan: scan + more,
             walk,
         }
+    }
+
+    /// What it takes to find the `k` nearest by so many codes, and the centroids of all clusters.
+    pub(crate) fn coded((codes, clusters): (f64, usize), dim: usize, k: usize) -> f64 {
+        let dim = dim as f64;
+        CODED
+            + clusters as f64 * (CENTROID + CENTROID_ELEMENT * dim)
+            + codes * (CODE + CODE_ELEMENT * dim)
+            + k as f64 * (ASKED + ASKED_ELEMENT * dim)
+    }
+
+    /// Whether it takes longer one way and the other than a search by codes ([`crate::CodedRun::cost`]).
+    #[must_use]
+    pub fn is_more_than(&self, coded: f64) -> bool {
+        coded < self.scan.min(WALK * self.walk)
     }
 
     /// Nodes that a walk may look at for the time of the scan.
@@ -130,6 +158,31 @@ mod tests {
                 cost.is_scan(),
                 is_scan,
                 "{passing} of effort {ef}: {cost:?}"
+            );
+        }
+    }
+
+    /// As they were measured: clusters are few that lie close, and many where all lie about as far from each other.
+    #[test]
+    fn codes_are_read_where_few_clusters_or_few_rows_pass() {
+        for (passing, rows, dim, ef, codes, is_coded) in [
+            (600, 60_000, 784, 10, 157, true),
+            (6_000, 60_000, 784, 10, 322, true),
+            (30_000, 60_000, 784, 10, 792, true),
+            (54_000, 60_000, 784, 10, 1_347, false),
+            (54_000, 60_000, 784, 32, 3_813, true),
+            (11_666, 116_659, 384, 10, 3_683, true),
+            (11_666, 116_659, 384, 64, 7_191, true),
+            (58_000, 116_659, 384, 16, 10_475, false),
+            (105_000, 116_659, 384, 64, 100_685, false),
+        ] {
+            let clusters = f64::from(codes.min(54_000)).sqrt() as usize;
+            let coded = FilterCost::coded((f64::from(codes), clusters), dim, 10);
+            let cost = FilterCost::new((passing, rows), dim, (10, ef));
+            assert_eq!(
+                cost.is_more_than(coded),
+                is_coded,
+                "{passing} of {rows}, {dim} dimensions, effort {ef}: {cost:?}, {coded}"
             );
         }
     }

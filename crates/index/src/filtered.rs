@@ -27,6 +27,9 @@ pub struct Entries<'a> {
     /// How many pass, or more, if that is known. If a walk turns out to be the worse way to find their nearest, it leaves them to a
     /// scan; if most pass, it goes through the others.
     pub passing: Option<u64>,
+    /// Nanoseconds that a search by codes of their own takes, if they have such ([`crate::CodedRun::cost`]): then a walk leaves them to
+    /// that, too, if it turns out to be the worse way.
+    pub coded: Option<f64>,
 }
 
 /// How seldom as many nodes in a row do not pass, if that has nothing to do with the query, as are taken for a sign that
@@ -66,12 +69,17 @@ mod tests {
             (Some(0), usize::MAX),
             (None, usize::MAX),
         ] {
-            let entries = Entries { rows: &[], passing };
+            let entries = Entries {
+                rows: &[],
+                passing,
+                coded: None,
+            };
             assert_eq!(entries.nearer_by_chance(1_000), nearer, "{passing:?}");
         }
         let entries = Entries {
             rows: &[],
             passing: Some(1),
+            coded: None,
         };
         assert_eq!(entries.share(0), Some(1.0));
     }

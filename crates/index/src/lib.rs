@@ -8,8 +8,8 @@
 //! Any row may be *invisible* to a query, because it was deleted or does not pass a filter: the caller says so by
 //! a function, and invisible rows are walked through but never returned. Where a filter leaves part of the rows,
 //! a [`QuantizedGraph`] goes along those ([`QuantizedGraph::search_filtered`]), or scans them exactly by their codes
-//! ([`QuantizedGraph::scan_rows`]); [`FilterCost`] tells which takes less. Rows that wait for their turn to come into an index are compared by codes of
-//! their own ([`CodedRun`]).
+//! ([`QuantizedGraph::scan_rows`]); [`FilterCost`] tells which takes less. Rows that wait for their turn to come into an index, and
+//! those of filters that are asked for often, are compared by codes of their own ([`CodedRun`]).
 //!
 //! # What it is not
 //!
@@ -84,6 +84,7 @@ mod stats;
 mod sync;
 mod top_k;
 mod twins;
+mod two_means;
 mod vector8;
 mod vector_index;
 mod visited;

@@ -63,6 +63,12 @@ impl TopK {
         self.heap.is_empty()
     }
 
+    /// How many more it holds before it is full.
+    #[must_use]
+    pub(crate) fn room(&self) -> usize {
+        self.k - self.heap.len()
+    }
+
     /// The largest distance that can still enter: that of the farthest held once there are `k`, `+inf` before.
     /// At exactly this distance only a smaller row enters.
     #[inline]

@@ -17,6 +17,7 @@ use pyo3::types::PyBytes;
 use crate::errors::{invalid, of, raised};
 use crate::held::{Calls, Held};
 use crate::nearest::{Nearest, Table};
+use crate::parsed::Parsed;
 use crate::put::Put;
 use crate::queries::Queries;
 use crate::rows::Rows;
@@ -40,6 +41,8 @@ pub struct Engine {
     kept: bool,
     /// The last entry of the log when it was opened, if a checkpoint then would have told nothing new.
     saved: Option<u64>,
+    /// Searches as they were sent of late.
+    parsed: Parsed,
 }
 
 impl Engine {
@@ -109,6 +112,7 @@ impl Engine {
             saved: (inner.recovered().replayed == 0).then(|| inner.log_indices().0),
             inner: Held::new(inner, &calls),
             kept: path.is_some(),
+            parsed: Parsed::default(),
         })
     }
 
@@ -189,9 +193,8 @@ impl Engine {
     ) -> PyResult<Nearest<'py>> {
         let queries = Queries::read(queries)?;
         let many = queries.many.then_some(queries.vectors.len());
-        let search = SearchObject::parse(search).map_err(raised)?;
-        let search = search.with_queries(queries.vectors, queries.many);
-        let (dataset, request) = search.into_request().map_err(raised)?;
+        let parsed = self.parsed.request(search, queries);
+        let (dataset, request) = parsed.map_err(raised)?;
         self.lean_search(py, &dataset, &request, many)
     }
 

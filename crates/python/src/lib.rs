@@ -30,6 +30,7 @@ mod engine;
 mod errors;
 mod held;
 mod nearest;
+mod parsed;
 mod put;
 mod queries;
 mod rows;

@@ -6,7 +6,7 @@ use super::*;
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::effort::Effort;
-use crate::filter::RowSet;
+use crate::filter::{Matching, RowSet};
 use crate::graph::tests::{dataset, put, vector};
 use crate::helpers::Helpers;
 use crate::id::Id;
@@ -48,7 +48,7 @@ fn runs(dataset: &Dataset) -> Vec<(u64, u64)> {
     runs
 }
 
-fn find(dataset: &Dataset, exact: bool, matching: Option<Arc<RowSet>>) -> Result<Vec<Found>> {
+fn find(dataset: &Dataset, exact: bool, matching: Option<Matching>) -> Result<Vec<Found>> {
     let reached = Some(index(dataset).reached());
     let view = dataset.view();
     let searcher = Searcher {
@@ -58,9 +58,11 @@ fn find(dataset: &Dataset, exact: bool, matching: Option<Arc<RowSet>>) -> Result
         rows: Rows {
             matching,
             without: vec![3_007],
+            coded: None,
         },
         k: 10,
         effort: Effort::Fixed(50),
+        target: None,
         exact,
         max_distance: None,
         limits: TimeLimits::default(),
@@ -72,7 +74,7 @@ fn find(dataset: &Dataset, exact: bool, matching: Option<Arc<RowSet>>) -> Result
 
 /// Checks that searches find those of a scan's rows that wait, and tells how many rows they scanned for each query.
 fn check(dataset: &Dataset, matching: Option<RowSet>) -> Result<u64> {
-    let matching = matching.map(Arc::new);
+    let matching = matching.map(Matching::from);
     let found = find(dataset, false, matching.clone())?;
     let exact = find(dataset, true, matching.clone())?;
     let expected = match matching {

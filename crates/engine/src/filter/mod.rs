@@ -2,10 +2,12 @@
 //!
 //! The language that a filter is written in is the caller's. The engine binds it to a dataset's schema, evaluates it batch
 //! by batch, and remembers which rows passed ([`cache`]). Where a filter says between which values those of a column must
-//! be, and few rows have such, sealed rows are found by their order by that column ([`sorted_columns`]).
+//! be, and few rows have such, sealed rows are found by their order by that column ([`sorted_columns`]). The rows that pass a
+//! filter which is asked for often get codes of their own, by which they are searched ([`codes`]).
 
 mod bound;
 mod cache;
+mod codes;
 mod evaluation;
 mod ranges;
 mod row_set;
@@ -21,6 +23,7 @@ use crate::error::{Class, Error};
 
 pub(crate) use bound::Bound;
 pub(crate) use cache::FilterCache;
+pub(crate) use codes::{Made, Matching};
 pub use evaluation::passing;
 pub use ranges::{ColumnRanges, ValueRange};
 pub(crate) use row_set::RowSet;

@@ -2,6 +2,7 @@
 
 mod budget;
 mod churn;
+mod coded_filters;
 mod compare;
 mod condition;
 mod damage;

@@ -41,11 +41,10 @@ impl FilteredWalk<'_> {
         }
         let graph = self.passing.graph;
         let elsewhere = |passing| FilterCost::elsewhere(passing, graph.encoder().dim(), self.ef);
-        if entries
-            .passing
-            .map(elsewhere)
-            .is_some_and(|cost| cost.is_scan())
-        {
+        let is_worse = |cost: FilterCost| {
+            cost.is_scan() || entries.coded.is_some_and(|coded| coded < cost.walk)
+        };
+        if entries.passing.map(elsewhere).is_some_and(is_worse) {
             self.is_left = true;
             self.end();
             return;

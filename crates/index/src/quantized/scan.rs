@@ -1,5 +1,7 @@
 //! Exact search among rows that are given one by one.
 
+use longbow_kernels::prefetch_all;
+
 use super::QuantizedGraph;
 use super::scratch::Scratch;
 use crate::candidate::Candidate;
@@ -11,6 +13,8 @@ use crate::top_k::{Neighbor, TopK};
 
 /// Rows whose codes are asked for ahead of the one that is compared.
 const AHEAD: usize = 8;
+/// Vectors that are asked for before the first is compared, at most.
+const ASKED: usize = 16;
 
 impl QuantizedGraph {
     /// The `k` nearest of some rows, each given once, nearest first: exactly, in less time than by their vectors, since
@@ -118,6 +122,13 @@ impl QuantizedGraph {
             found.select_nth_unstable(k);
         }
         let (first, rest) = found.split_at(k.min(found.len()));
+        for candidate in first.iter().take(ASKED) {
+            // SAFETY: nodes that were remembered were written.
+            let row = unsafe { blocks.row(candidate.node()) };
+            if let Some(vector) = originals.vector(row) {
+                prefetch_all(vector.as_ptr(), vector.len());
+            }
+        }
         first
             .iter()
             .for_each(|candidate| compare(candidate, &mut top));

@@ -70,7 +70,6 @@ mod store;
 mod sweep;
 #[cfg(test)]
 mod tests;
-mod two_means;
 
 use crate::sync::atomic::{AtomicU64, Ordering};
 use std::fmt;

@@ -14,10 +14,10 @@ use super::edit::Edit;
 use super::near::Near;
 use super::posting::{Centroid, Posting};
 use super::shard::{Shard, Writer};
-use super::two_means::two_means;
 use crate::encode::Encoded;
 use crate::error::Result;
 use crate::stats::SearchStats;
+use crate::two_means::two_means;
 use crate::vector8::Vector8;
 
 /// Splits that one insert brings about, at most: what is too long then is split after a later one.

@@ -19,11 +19,15 @@ fn check(data: &Data, asked: &Asked<'_>) -> Result<f64> {
     let vectors: Vec<(u64, &[u8])> = (0..data.rows() as u64)
         .map(|row| (row, data.vector(row)))
         .collect();
-    let run = CodedRun::new(data.space, 7, &vectors, &|| ())?;
-    assert_eq!(
-        (run.rows(), run.len()),
-        (0..vectors.len() as u64, vectors.len())
-    );
+    let together = CodedRun::new(data.space, 7, &vectors, &|| ())?;
+    let clustered = CodedRun::clustered(data.space, 7, &vectors, &|| ())?;
+    check_run(data, &clustered, asked)?;
+    check_run(data, &together, asked)
+}
+
+fn check_run(data: &Data, run: &CodedRun, asked: &Asked<'_>) -> Result<f64> {
+    let rows = data.rows();
+    assert_eq!((run.rows(), run.len()), (0..rows as u64, rows));
     let Asked { k, from, wanted } = *asked;
     let mut compared = 0;
     for query in &data.queries {
@@ -272,5 +276,106 @@ fn codes_are_a_fraction_of_the_vectors() -> Result<()> {
         run.memory_bytes()
     );
     assert!(!run.is_empty() && CodedRun::new(data.space, 7, &[], &|| ())?.is_empty());
+    Ok(())
+}
+
+/// A run in clusters, with samples of its rows, and of others, to measure it by.
+fn measured(data: &Data, passes: impl Fn(u64) -> bool + Copy) -> Result<CodedRun> {
+    let rows = |wanted: bool| {
+        let rows = (0..data.rows() as u64).filter(move |row| passes(*row) == wanted);
+        rows.map(|row| (row, data.vector(row))).collect::<Vec<_>>()
+    };
+    let (passing, others) = (rows(true), rows(false));
+    let mut run = CodedRun::clustered(data.space, 7, &passing, &|| ())?;
+    let few = |rows: &[(u64, &'_ [u8])]| rows.iter().step_by(rows.len() / 60).copied().collect();
+    run.measure(&[few(&passing), few(&others)], data, &|| ())?;
+    Ok(run)
+}
+
+#[test]
+fn the_nearest_clusters_have_as_many_of_the_nearest_as_was_measured() -> Result<()> {
+    for metric in Metric::ALL {
+        let data = Data::spread(space(Scalar::F32, metric, 128), (12_000, 60), 1.0, 5)?;
+        let passes = |row: u64| row % 3 == 0;
+        let run = measured(&data, passes)?;
+        let (mut clusters, mut cost) = (0, 0.0);
+        for recall in [0.5, 0.8, 0.95, 0.99] {
+            let more = run.clusters_for(10, recall);
+            assert!(
+                more >= clusters && run.cost(10, more) >= cost,
+                "{recall}: {more}"
+            );
+            (clusters, cost) = (more, run.cost(10, more));
+            let (mut hits, mut rows) = (0, 0);
+            for query in &data.queries {
+                let stats = &mut SearchStats::default();
+                let (near, scanned) = run.nearest(query, (10, clusters), &|_| true, stats);
+                let exact = data.exact(query, 10, &passes);
+                hits += exact.iter().filter(|of| near.contains(&of.row)).count();
+                rows += scanned;
+                assert!(near.len() >= 10 && near.iter().all(|row| passes(*row)));
+                let unique: std::collections::HashSet<_> = near.iter().collect();
+                assert_eq!(unique.len(), near.len());
+            }
+            let count = data.queries.len();
+            let found = hits as f32 / (10 * count) as f32;
+            assert!(found >= recall - 0.06, "{metric:?}: {found} of {recall}");
+            assert!(
+                recall > 0.8 || rows < count * run.len(),
+                "clusters were left out"
+            );
+        }
+        // The effort of as many as are asked for, and more; and of more than was measured.
+        assert_eq!(run.clusters_at(10, 10), run.clusters_for(10, 0.95));
+        assert!(run.clusters_at(10, 100) >= run.clusters_at(10, 10));
+        assert_eq!(run.clusters_at(101, 1_000), run.clusters());
+    }
+    Ok(())
+}
+
+#[test]
+fn what_the_nearest_clusters_lack_is_taken_from_the_others() -> Result<()> {
+    let data = Data::spread(
+        space(Scalar::F32, Metric::Euclidean, 64),
+        (4_000, 40),
+        0.5,
+        9,
+    )?;
+    let vectors: Vec<(u64, &[u8])> = (0..4_000).map(|row| (row, data.vector(row))).collect();
+    let run = CodedRun::clustered(data.space, 7, &vectors, &|| ())?;
+    assert!(run.clusters() > 20);
+    // That was not measured.
+    assert_eq!(run.clusters_for(10, 0.1), run.clusters());
+    let rare = |row: u64| row % 500 == 3;
+    for query in &data.queries {
+        for (k, wanted, expected) in [
+            (8, &rare as &dyn Fn(u64) -> bool, 8),
+            (20, &rare, 8),
+            (3_990, &|_| true, 3_990),
+            (5_000, &|_| true, 4_000),
+            (10, &|_| false, 0),
+        ] {
+            let stats = &mut SearchStats::default();
+            let (near, _) = run.nearest(query, (k, 1), wanted, stats);
+            assert!(near.len() >= expected, "{} of {expected}", near.len());
+            assert!(near.iter().all(|row| wanted(*row)));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn vectors_that_cannot_be_parted_are_one_cluster() -> Result<()> {
+    let data = Data::equal(2_000)?;
+    let vectors: Vec<(u64, &[u8])> = (0..2_000).map(|row| (row, data.vector(row))).collect();
+    let mut run = CodedRun::clustered(data.space, 7, &vectors, &|| ())?;
+    run.measure(&[vectors[..10].to_vec(), Vec::new()], &data, &|| ())?;
+    let empty = CodedRun::clustered(data.space, 7, &[], &|| ())?;
+    for query in &data.queries {
+        let stats = &mut SearchStats::default();
+        let (near, _) = run.nearest(query, (10, 1), &|_| true, stats);
+        assert!(near.len() >= 10);
+        assert!(empty.nearest(query, (10, 1), &|_| true, stats).0.is_empty());
+    }
     Ok(())
 }

@@ -44,6 +44,7 @@ fn recall(
         entries: Entries {
             rows: &some,
             passing: is_known.then_some(passing.len() as u64),
+            coded: None,
         },
         is_over: None,
     };
@@ -133,6 +134,7 @@ fn cut(
             rows: &some,
             // As if too many passed for a scan.
             passing: Some(60_000),
+            coded: None,
         },
         is_over: Some(&is_over),
     });

@@ -15,7 +15,7 @@ use crate::Dataset;
 use crate::condition::Condition;
 use crate::model::Before;
 use crate::random::Random;
-use crate::rows::{COLUMNS, Row, VECTORS, Vectors, distance, read};
+use crate::rows::{COLUMNS, RANKS, Row, VECTORS, Vectors, distance, read};
 
 /// Conditions that readers come back to: what is remembered of them must follow every write.
 const REMEMBERED: usize = 64;
@@ -66,6 +66,10 @@ impl Readers<'_> {
     }
 
     fn condition(&self, random: &mut Random) -> Condition {
+        // One so often that its rows get codes.
+        if random.once_in(4) {
+            return Condition::Number("rank", "<", RANKS * 3 / 10);
+        }
         let mut known = self.known.lock().expect("no reader panicked");
         if known.len() == REMEMBERED && random.once_in(2) {
             return random.pick(&known).clone();

@@ -28,6 +28,7 @@ fn filtered(
             rows: &entries,
             // Where few pass, a walk would leave them to a scan.
             passing: Some(count).filter(|count| known && count * 4 >= data.rows() as u64),
+            coded: None,
         },
         is_over: None,
     };
@@ -128,6 +129,7 @@ fn little_that_lies_elsewhere_is_left_to_a_scan() -> Result<()> {
             entries: Entries {
                 rows: &far[..100],
                 passing,
+                coded: None,
             },
             is_over: None,
         };
@@ -259,7 +261,11 @@ fn assert_both_ways(
             k: 10,
             ef: 2_000,
             passes,
-            entries: Entries { rows, passing },
+            entries: Entries {
+                rows,
+                passing,
+                coded: None,
+            },
             is_over: None,
         };
         let found = graph.search_filtered(query, asked, data, &mut SearchStats::default());
@@ -404,6 +410,7 @@ fn a_walk_that_is_told_to_end_gives_what_it_has() -> Result<()> {
     let entries = Entries {
         rows: &[],
         passing: None,
+        coded: None,
     };
     let search = |is_over: Option<IsOver<'_>>| {
         let asked = Filtered {
@@ -454,6 +461,7 @@ fn wherever_a_walk_is_cut_what_it_gives_passes() -> Result<()> {
                 entries: Entries {
                     rows: &[],
                     passing: Some(far.len() as u64),
+                    coded: None,
                 },
                 is_over: Some(&is_over),
             };

@@ -401,7 +401,7 @@ proptest! {
             let found = graph.search(&query, lives.len(), lives.len(), &visible, &data, &mut SearchStats::default());
             prop_assert_eq!(&found, &expected);
             let entries: Vec<u64> = (0..lives.len() as u64).filter(|row| visible(*row)).take(3).collect();
-            let asked = Filtered { k: lives.len(), ef: lives.len(), passes: &visible, entries: Entries { rows: &entries, passing: None }, is_over: None };
+            let asked = Filtered { k: lives.len(), ef: lives.len(), passes: &visible, entries: Entries { rows: &entries, passing: None, coded: None }, is_over: None };
             let found = graph.search_filtered(&query, asked, &data, &mut SearchStats::default());
             prop_assert_eq!(&found, &expected);
             let (mut missing, mut stats) = (Vec::new(), SearchStats::default());

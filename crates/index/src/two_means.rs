@@ -1,4 +1,4 @@
-//! Two clusters of the vectors of a posting.
+//! Two clusters of some vectors.
 
 use longbow_kernels::{Kernels, Scalar};
 
@@ -9,14 +9,14 @@ const SMALLEST: usize = 4;
 
 /// Which vectors are in the second cluster, and the means of both.
 #[derive(Debug)]
-pub(super) struct Halves {
-    pub(super) second: Vec<bool>,
-    pub(super) means: [Vec<f32>; 2],
+pub(crate) struct Halves {
+    pub(crate) second: Vec<bool>,
+    pub(crate) means: [Vec<f32>; 2],
 }
 
 /// Parts vectors of `dim` elements, at least four, one after the other in `floats`, into two clusters that are not too
 /// unlike in size; none if all are equal. Lloyd's rounds from two vectors far apart.
-pub(super) fn two_means(floats: &[f32], dim: usize) -> Option<Halves> {
+pub(crate) fn two_means(floats: &[f32], dim: usize) -> Option<Halves> {
     let kernels = Kernels::get();
     let count = floats.len() / dim;
     let vector = |at: usize| &floats[at * dim..][..dim];

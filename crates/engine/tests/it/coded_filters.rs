@@ -1,0 +1,170 @@
+//! Filters that are asked for often: their rows get codes, by which searches find as much, through all changes.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use longbow_disk::MemoryDisk;
+use longbow_engine::{Engine, Filter, Id, SearchReply, SearchRequest};
+
+use crate::condition::{Comparison, Condition};
+use crate::quantized::{delete, found, open, put, recall, schema, vector, wait_for_the_index};
+use arrow_schema::DataType;
+
+const CODED: &str = "clusters_filtered";
+
+fn below(id: i64) -> Arc<dyn Filter> {
+    Condition::new("id", Comparison::Lt, id).shared()
+}
+
+fn ask(engine: &Engine, filter: &Arc<dyn Filter>, seed: u64, k: usize) -> SearchReply {
+    let request = SearchRequest {
+        filter: Some(Arc::clone(filter)),
+        ..SearchRequest::nearest(vector(seed), k)
+    };
+    engine.search("d", &request).expect("a search")
+}
+
+fn ids(reply: &SearchReply) -> Vec<Id> {
+    found(reply).into_iter().map(|(id, _)| id).collect()
+}
+
+/// Asks until there are codes.
+fn ask_often(engine: &Engine, filter: &Arc<dyn Filter>) {
+    let deadline = Instant::now() + Duration::from_secs(100);
+    for seed in 0.. {
+        if ask(engine, filter, seed, 10).info.strategy == CODED {
+            return;
+        }
+        assert!(Instant::now() < deadline, "no codes after {seed} searches");
+        if seed >= 64 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+#[test]
+fn a_filter_that_is_asked_for_often_gets_codes_that_find_as_much() {
+    for (metric, element) in [
+        ("euclidean", DataType::Float32),
+        ("cosine", DataType::Float16),
+        ("dot_product", DataType::Float32),
+    ] {
+        let disk = MemoryDisk::new();
+        let engine = open(&disk);
+        let schema = schema(metric, element, Some("rabitq"));
+        put(&engine, &schema, 0..6_000, 0);
+        wait_for_the_index(&engine);
+        let filter = below(3_000);
+        let before = ask(&engine, &filter, 1, 10).info.strategy;
+        assert!(["graph_filtered", "exact_filtered"].contains(&before));
+        let memory = engine.dataset("d").expect("it exists").bookkeeping_bytes();
+        ask_often(&engine, &filter);
+        let more = engine.dataset("d").expect("it exists").bookkeeping_bytes() - memory;
+        assert!(
+            (3_000 * 24..3_000 * 64).contains(&more),
+            "{more} bytes of codes"
+        );
+        let recall = recall(&engine, CODED, Some(Arc::clone(&filter)));
+        assert!(recall >= 0.97, "{metric}: recall {recall}");
+        // More than the nearest clusters have, and more than there are.
+        for (k, expected) in [(1_500, 1_500), (3_000, 3_000), (4_000, 3_000)] {
+            let reply = ask(&engine, &filter, 7, k);
+            let got: HashSet<Id> = ids(&reply).into_iter().collect();
+            assert_eq!(got.len(), expected, "{:?}", reply.info);
+            assert!(got.iter().all(|id| (0..3_000).any(|of| *id == Id::Int(of))));
+        }
+    }
+}
+
+#[test]
+fn codes_follow_every_change() {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk);
+    let schema = schema("euclidean", DataType::Float32, None);
+    put(&engine, &schema, 0..6_000, 0);
+    wait_for_the_index(&engine);
+    let filter = below(3_000);
+    ask_often(&engine, &filter);
+
+    let nearest = |seed: u64| {
+        let reply = ask(&engine, &filter, seed, 10);
+        assert_eq!(reply.info.returned, 10);
+        ids(&reply)
+    };
+    assert_eq!(nearest(1_234)[0], Id::Int(1_234));
+    // Dead.
+    delete(&engine, 1_200..1_300);
+    for seed in 1_200..1_300 {
+        assert!(!nearest(seed).contains(&Id::Int(seed as i64)));
+    }
+    // Replaced, so that each is elsewhere now.
+    put(&engine, &schema, 0..60, 70_000);
+    for seed in 0..60 {
+        assert_eq!(nearest(70_000 + seed)[0], Id::Int(seed as i64));
+        let request = SearchRequest {
+            filter: Some(Arc::clone(&filter)),
+            max_distance: Some(1e-3),
+            ..SearchRequest::nearest(vector(seed), 1)
+        };
+        let there = engine.search("d", &request).expect("a search");
+        assert_eq!(there.info.returned, 0, "the vector before is gone");
+    }
+    // New, before they are in the graph and after.
+    put(&engine, &schema, 1_200..1_300, 0);
+    assert_eq!(nearest(1_250)[0], Id::Int(1_250));
+    wait_for_the_index(&engine);
+    assert_eq!(nearest(1_250)[0], Id::Int(1_250));
+    assert_eq!(ask(&engine, &filter, 5, 10).info.strategy, CODED);
+    // So many that others are made.
+    put(&engine, &schema, 0..2_500, 90_000);
+    wait_for_the_index(&engine);
+    ask_often(&engine, &filter);
+    let recall = recall(&engine, CODED, Some(Arc::clone(&filter)));
+    assert!(recall >= 0.97, "recall {recall}");
+    engine.checkpoint().expect("a checkpoint");
+    while engine.tidy().expect("a sound disk") > 0 {}
+    for seed in (90_000..92_500).step_by(50) {
+        assert_eq!(nearest(seed)[0], Id::Int(seed as i64 - 90_000));
+    }
+}
+
+/// While rows are replaced and deleted, each answer has all that it can have, and nothing else.
+#[test]
+fn answers_are_whole_while_rows_change() {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk);
+    let schema = schema("euclidean", DataType::Float32, None);
+    put(&engine, &schema, 0..5_000, 0);
+    wait_for_the_index(&engine);
+    let filter = below(1_000);
+    ask_often(&engine, &filter);
+    let (is_over, mut by_codes) = (AtomicBool::new(false), 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=20 {
+                put(&engine, &schema, 0..300, round * 10_000);
+                // These never pass at the same time as all others.
+                delete(&engine, 300..350);
+                put(&engine, &schema, 300..350, round * 10_000);
+            }
+            is_over.store(true, Ordering::Release);
+        });
+        let mut seed = 0;
+        while !is_over.load(Ordering::Acquire) || seed < 500 {
+            seed += 1;
+            let k = if seed % 50 == 0 { 950 } else { 10 };
+            let reply = ask(&engine, &filter, seed, k);
+            let got = ids(&reply);
+            let unique: HashSet<&Id> = got.iter().collect();
+            assert_eq!((got.len(), unique.len()), (k, k), "{:?}", reply.info);
+            assert!(
+                got.iter()
+                    .all(|id| matches!(id, Id::Int(id) if *id < 1_000))
+            );
+            by_codes += u64::from(reply.info.strategy == CODED);
+        }
+    });
+    assert!(by_codes > 0);
+}

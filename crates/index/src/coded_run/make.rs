@@ -1,0 +1,259 @@
+//! How runs are made.
+
+use longbow_kernels::rabitq::{self, DIM_STEP, SLOTS};
+
+use super::scan::HUGE;
+use super::{Cluster, CodedRun, NONE, stride};
+use crate::encode::{Centre, Encoded, Encoder};
+use crate::error::Result;
+use crate::lines::{Lines, put_signs};
+use crate::space::Space;
+use crate::two_means::two_means;
+use crate::vector8::Vector8;
+
+/// Rows from which the mean is taken.
+const SAMPLE: usize = 256;
+/// Rows from which centroids are taken.
+const CLUSTERED: usize = 4_096;
+/// Rounds in which each of those goes to the nearest centroid.
+const ROUNDS: usize = 2;
+/// Rows of a cluster for each root of the rows, and the fewest and the most: so a search compares the query with about as many
+/// centroids as blocks.
+const ROWS_A_ROOT: f64 = 1.5;
+const CLUSTER: (f64, f64) = (64.0, 512.0);
+
+impl CodedRun {
+    /// Codes of rows and their vectors, which are in order of the rows, in one cluster. `between` is called after each few of
+    /// them.
+    ///
+    /// # Errors
+    /// If the dimension is out of range.
+    pub fn new(
+        space: Space,
+        seed: u64,
+        vectors: &[(u64, &[u8])],
+        between: &dyn Fn(),
+    ) -> Result<Self> {
+        let mut run = Self::empty(space, seed, vectors)?;
+        run.centroids = vec![0; run.encoder.dim()];
+        let all = (0..vectors.len()).collect();
+        run.fill(vectors, &[all], &[0.0], between);
+        Ok(run)
+    }
+
+    /// The same in clusters, of which many searches read a few.
+    ///
+    /// # Errors
+    /// As [`CodedRun::new`].
+    pub fn clustered(
+        space: Space,
+        seed: u64,
+        vectors: &[(u64, &[u8])],
+        between: &dyn Fn(),
+    ) -> Result<Self> {
+        let mut run = Self::empty(space, seed, vectors)?;
+        let mut centroids = Centroids::of_halves(&run.encoder, vectors, between);
+        let step = vectors.len().div_ceil(CLUSTERED).max(1);
+        for _ in 0..ROUNDS {
+            centroids = centroids.part(&run.encoder, vectors, step, between).1;
+        }
+        let (groups, means) = centroids.part(&run.encoder, vectors, 1, between);
+        run.centroids = means.codes;
+        run.fill(vectors, &groups, &means.scales, between);
+        Ok(run)
+    }
+
+    /// A run without rows.
+    fn empty(space: Space, seed: u64, vectors: &[(u64, &[u8])]) -> Result<Self> {
+        space.check_dim(crate::origin::MAX_DIM)?;
+        debug_assert!(vectors.is_sorted_by(|a, b| a.0 < b.0), "rows ascend");
+        let step = vectors.len().div_ceil(SAMPLE).max(1);
+        let sample = vectors.iter().step_by(step).map(|(_, vector)| *vector);
+        let end = vectors.last().map_or(0, |(row, _)| row + 1);
+        Ok(CodedRun {
+            encoder: Encoder::new(space, seed, Some(Centre::of(space, sample))),
+            clusters: Vec::new(),
+            centroids: Vec::new(),
+            rows: Vec::new(),
+            len: vectors.len(),
+            range: vectors.first().map_or(end, |(row, _)| *row)..end,
+            radius: 0.0,
+            factor: 0.0,
+            lines: Lines::zero(0),
+            recall: [const { Vec::new() }; 2],
+        })
+    }
+
+    /// Takes the vectors of each cluster, whose centroids have codes by now.
+    fn fill(
+        &mut self,
+        vectors: &[(u64, &[u8])],
+        groups: &[Vec<usize>],
+        scales: &[f32],
+        between: &dyn Fn(),
+    ) {
+        let dim = self.encoder.dim();
+        let blocks: usize = groups.iter().map(|group| group.len().div_ceil(SLOTS)).sum();
+        self.lines = Lines::zero(blocks * stride(dim));
+        self.rows = vec![NONE; blocks * SLOTS];
+        let mut codes = self.lines.bytes_mut().chunks_exact_mut(stride(dim));
+        let mut encode = Encode::new(&self.encoder);
+        let mut first = 0;
+        for (at, group) in groups.iter().enumerate() {
+            let from = Vector8::new(&self.centroids[at * dim..][..dim], scales[at]);
+            let end = first + group.len().div_ceil(SLOTS);
+            self.clusters.push(Cluster {
+                blocks: first as u32..end as u32,
+                scale: from.scale,
+                norm: from.norm,
+                sum: from.sum,
+            });
+            let rows = self.rows[first * SLOTS..end * SLOTS].chunks_exact_mut(SLOTS);
+            for ((some, rows), block) in group.chunks(SLOTS).zip(rows).zip(&mut codes) {
+                for (slot, row) in rows.iter_mut().enumerate() {
+                    let vector = some.get(slot).map(|at| vectors[*at]);
+                    *row = vector.map_or(NONE, |(row, _)| row);
+                    encode.one(from, vector.map(|(_, vector)| vector), (block, slot));
+                }
+                between();
+            }
+            first = end;
+        }
+        self.radius = 0.5 * encode.scale * (dim as f32).sqrt();
+        self.factor = encode.factor;
+    }
+}
+
+/// Encodes vectors into blocks.
+struct Encode<'a> {
+    encoder: &'a Encoder,
+    encoded: Encoded,
+    bits: Vec<u16>,
+    /// The largest of all so far.
+    scale: f32,
+    factor: f32,
+}
+
+impl<'a> Encode<'a> {
+    fn new(encoder: &'a Encoder) -> Self {
+        Encode {
+            encoder,
+            encoded: Encoded::default(),
+            bits: vec![0; encoder.dim() / DIM_STEP],
+            scale: 0.0,
+            factor: 0.0,
+        }
+    }
+
+    /// A vector into a slot; without one, nothing is ever near there.
+    fn one(&mut self, from: Vector8, vector: Option<&[u8]>, (block, slot): (&mut [u8], usize)) {
+        let (codes, terms) = block.split_at_mut(rabitq::code_bytes(self.encoder.dim()));
+        let (mut add, mut factor) = (f32::INFINITY, 0.0);
+        if let Some(vector) = vector {
+            self.encoder.stored(vector, &mut self.encoded);
+            let to = self.encoded.vector();
+            self.scale = self.scale.max(to.scale);
+            // SAFETY: both codes have the dimension of the encoder, for which there are signs.
+            (add, factor) = unsafe { self.encoder.way_to(from, to, &mut self.bits) };
+            self.factor = self.factor.max(factor.abs());
+            // What cannot be estimated is compared always.
+            add = if add < HUGE { add } else { f32::NEG_INFINITY };
+            put_signs(codes, slot, &self.bits);
+        }
+        let upper_half = (factor.to_bits() >> 16) as u16;
+        terms[4 * slot..][..4].copy_from_slice(&add.to_le_bytes());
+        terms[4 * SLOTS + 2 * slot..][..2].copy_from_slice(&upper_half.to_le_bytes());
+    }
+}
+
+/// The centroids of clusters, as eight-bit codes.
+#[derive(Default)]
+struct Centroids {
+    codes: Vec<u8>,
+    scales: Vec<f32>,
+}
+
+impl Centroids {
+    fn push(&mut self, encoder: &Encoder, centroid: &[f32], code: &mut Encoded) {
+        encoder.rotated(centroid, code);
+        self.codes.extend_from_slice(code.code());
+        self.scales.push(code.vector().scale);
+    }
+
+    /// Of some of the vectors, by halving clusters until they are small.
+    fn of_halves(encoder: &Encoder, vectors: &[(u64, &[u8])], between: &dyn Fn()) -> Self {
+        let (dim, rows) = (encoder.dim(), vectors.len() as f64);
+        let step = vectors.len().div_ceil(CLUSTERED).max(1);
+        let (mut floats, mut code) = (Vec::new(), Encoded::default());
+        for (_, vector) in vectors.iter().step_by(step) {
+            encoder.stored(vector, &mut code);
+            floats.extend_from_slice(&code.floats);
+        }
+        let most = (ROWS_A_ROOT * rows.sqrt()).clamp(CLUSTER.0, CLUSTER.1) / step as f64;
+        let (mut parts, mut centroids) = (vec![floats], Centroids::default());
+        while let Some(floats) = parts.pop() {
+            between();
+            let count = floats.len() / dim;
+            let halves = (count as f64 > most && count >= 4).then(|| two_means(&floats, dim));
+            let Some(halves) = halves.flatten() else {
+                let mut sum = vec![0f32; dim];
+                floats
+                    .chunks_exact(dim)
+                    .for_each(|vector| add(&mut sum, vector));
+                centroids.push(encoder, &mean(&sum, count), &mut code);
+                continue;
+            };
+            let mut two = [Vec::new(), Vec::new()];
+            for (vector, second) in floats.chunks_exact(dim).zip(&halves.second) {
+                two[usize::from(*second)].extend_from_slice(vector);
+            }
+            parts.extend(two);
+        }
+        centroids
+    }
+
+    /// Parts every so many-th of the vectors by the nearest centroid, and takes the means of the parts.
+    fn part(
+        &self,
+        encoder: &Encoder,
+        vectors: &[(u64, &[u8])],
+        step: usize,
+        between: &dyn Fn(),
+    ) -> (Vec<Vec<usize>>, Self) {
+        let dim = encoder.dim();
+        let codes = self.codes.chunks_exact(dim).zip(&self.scales);
+        let centroids: Vec<_> = codes
+            .map(|(code, scale)| Vector8::new(code, *scale))
+            .collect();
+        let mut parts = vec![(Vec::new(), vec![0f32; dim]); centroids.len()];
+        let mut code = Encoded::default();
+        for (count, (at, (_, vector))) in vectors.iter().enumerate().step_by(step).enumerate() {
+            encoder.stored(vector, &mut code);
+            // SAFETY: centroids have codes of the encoder's dimension.
+            let far = |centroid: &Vector8| unsafe { encoder.distance(&code, *centroid) };
+            let nearest = centroids.iter().map(far).enumerate();
+            let nearest = nearest.min_by(|(_, a), (_, b)| a.total_cmp(b));
+            let (part, sum) = &mut parts[nearest.map_or(0, |(cluster, _)| cluster)];
+            part.push(at);
+            add(sum, &code.floats);
+            if count % SLOTS == 0 {
+                between();
+            }
+        }
+        let mut means = Centroids::default();
+        for (part, sum) in &parts {
+            means.push(encoder, &mean(sum, part.len()), &mut code);
+        }
+        (parts.into_iter().map(|(part, _)| part).collect(), means)
+    }
+}
+
+fn add(sum: &mut [f32], vector: &[f32]) {
+    sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += x);
+}
+
+/// The mean of so many vectors of this sum; zeros if there is none.
+fn mean(sum: &[f32], count: usize) -> Vec<f32> {
+    let share = 1.0 / count.max(1) as f32;
+    sum.iter().map(|sum| sum * share).collect()
+}

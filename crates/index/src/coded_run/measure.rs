@@ -1,0 +1,138 @@
+//! How many clusters a search reads for the recall that it is to have.
+//!
+//! Measured by rows in the place of queries: those of the run, and others, near which no row of the run needs to be. For each
+//! kind it is counted in which of the clusters the nearest rows are, by the order in which a search reads them; the kind that needs
+//! more of them counts.
+
+use std::collections::HashMap;
+
+use longbow_kernels::Kernels;
+use longbow_kernels::rabitq::SLOTS;
+
+use super::{CodedRun, NONE};
+use crate::checkpoint::VectorSource;
+use crate::error::Result;
+use crate::filter_cost::FilterCost;
+use crate::space::Query;
+use crate::stats::SearchStats;
+use crate::top_k::TopK;
+
+/// Of how many nearest rows it is measured. A search for more than the most reads all clusters.
+const NEAREST: [usize; 2] = [10, 100];
+/// The part of the nearest that a search may miss whose effort is no more than what it is to find. Twice the effort, half of
+/// it: with a graph it is much alike.
+const MISSED: f32 = 0.05;
+/// Efforts by which it is judged whether codes are of use.
+const EFFORTS: [usize; 3] = [10, 30, 100];
+
+impl CodedRun {
+    /// Measures what searches find that read some of the clusters, by samples of each kind of query: rows and their vectors.
+    /// `between` is called after each.
+    ///
+    /// # Errors
+    /// If a vector is none of the space.
+    pub fn measure(
+        &mut self,
+        kinds: &[Vec<(u64, &[u8])>],
+        originals: &dyn VectorSource,
+        between: &dyn Fn(),
+    ) -> Result<()> {
+        let clusters = self.cluster_of_rows();
+        let mut worst = NEAREST.map(|_| vec![1f32; self.clusters()]);
+        for sample in kinds.iter().filter(|sample| !sample.is_empty()) {
+            let mut counts = NEAREST.map(|_| vec![0u32; self.clusters()]);
+            for (row, vector) in sample {
+                self.count(&clusters, (*row, vector), originals, &mut counts)?;
+                between();
+            }
+            for (worst, counts) in worst.iter_mut().zip(&counts) {
+                let (mut found, all) = (0, counts.iter().sum::<u32>().max(1));
+                for (worst, count) in worst.iter_mut().zip(counts) {
+                    found += count;
+                    *worst = worst.min(found as f32 / all as f32);
+                }
+            }
+        }
+        self.recall = worst;
+        Ok(())
+    }
+
+    /// Counts, by the order in which clusters are read, in which are the rows nearest to a row.
+    fn count(
+        &self,
+        clusters: &HashMap<u64, u32>,
+        (own, vector): (u64, &[u8]),
+        originals: &dyn VectorSource,
+        counts: &mut [Vec<u32>; 2],
+    ) -> Result<()> {
+        let space = self.encoder.space();
+        let mut floats = vec![0f32; space.dim];
+        Kernels::get().decode(space.scalar, vector, &mut floats);
+        let query = Query::new(space, &floats)?;
+        let mut top = TopK::new(NEAREST[1]);
+        let others = |row: u64| row != own;
+        let stats = &mut SearchStats::default();
+        self.scan(&query, (0, &others), originals, &mut top, stats);
+        let ranks = self.ranks(&query);
+        for (place, neighbor) in top.into_sorted().iter().enumerate() {
+            let rank = clusters.get(&neighbor.row).map(|of| ranks[*of as usize]);
+            for (counts, nearest) in counts.iter_mut().zip(NEAREST) {
+                if let Some(rank) = rank
+                    && place < nearest
+                {
+                    counts[rank as usize] += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cluster_of_rows(&self) -> HashMap<u64, u32> {
+        let clusters = 0..self.clusters() as u32;
+        let rows = clusters.flat_map(|at| {
+            let blocks = self.blocks(at);
+            let rows = &self.rows[blocks.start * SLOTS..blocks.end * SLOTS];
+            rows.iter().map(move |row| (*row, at))
+        });
+        rows.filter(|(row, _)| *row != NONE).collect()
+    }
+
+    /// How many clusters a search for the `k` nearest is to read, so that it finds this part of them. All, if that was not
+    /// measured.
+    #[must_use]
+    pub fn clusters_for(&self, k: usize, recall: f32) -> usize {
+        let of = NEAREST.iter().position(|nearest| k <= *nearest);
+        let curve = of.map_or(&[][..], |of| &self.recall[of]);
+        match curve.partition_point(|reached| *reached < recall) {
+            below if below < curve.len() => below + 1,
+            _ => self.clusters(),
+        }
+    }
+
+    /// How many clusters a search for the `k` nearest reads by this effort, which is that of a walk that holds so many rows.
+    #[must_use]
+    pub fn clusters_at(&self, k: usize, ef: usize) -> usize {
+        let missed = MISSED * k as f32 / ef.max(k).max(1) as f32;
+        self.clusters_for(k, 1.0 - missed)
+    }
+
+    /// Whether a search is quicker by the codes than by a graph of so many rows, at one effort or another, if what passes lies
+    /// around the query or elsewhere.
+    #[must_use]
+    pub fn is_useful(&self, rows: u64) -> bool {
+        let (k, dim, passing) = (NEAREST[0], self.space().dim, self.len() as u64);
+        EFFORTS.iter().any(|ef| {
+            let coded = self.cost(k, self.clusters_at(k, *ef));
+            let cost = FilterCost::new((passing, rows.max(passing)), dim, (k, *ef));
+            cost.is_more_than(coded) || coded < FilterCost::elsewhere(passing, dim, *ef).walk
+        })
+    }
+
+    /// Nanoseconds that a search for the `k` nearest takes that reads so many clusters, as [`FilterCost`] tells them.
+    #[must_use]
+    pub fn cost(&self, k: usize, clusters: usize) -> f64 {
+        let share = clusters as f64 / self.clusters().max(1) as f64;
+        let codes = share * self.len() as f64;
+        FilterCost::coded((codes, self.clusters()), self.space().dim, k)
+    }
+}

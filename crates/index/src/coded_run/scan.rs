@@ -1,0 +1,456 @@
+//! How the codes of a run are compared with a query.
+
+use std::collections::{BinaryHeap, VecDeque};
+use std::f32::consts::PI;
+
+use longbow_kernels::rabitq::{self, Add, Base, Block, Lut, SLOTS};
+use longbow_kernels::{prefetch, prefetch_all};
+
+use super::{CodedRun, NONE, stride};
+use crate::candidate::Candidate;
+use crate::checkpoint::VectorSource;
+use crate::encode::{Encoded, Encoder};
+use crate::space::Query;
+use crate::stats::SearchStats;
+use crate::top_k::{Neighbor, TopK};
+
+/// Standard errors by which a row's estimate may be off.
+pub(super) const SURE: f32 = 4.0;
+/// The same where clusters are left out, so that a row may be missed anyway: one in fifty of those at the edge is.
+const SURE_OF_SOME: f32 = 2.0;
+/// Standard error of `<P q, s>` in units of the part of the query that lies across the row's way: the length of what the signs have
+/// across it, for a long vector of normal elements `sqrt(1 - 2 / pi)` of the root of the dimension.
+const ACROSS: f32 = 0.61;
+/// Vectors that are asked for before they are compared: those that are compared for sure, and others.
+const AHEAD: (usize, usize) = (16, 4);
+/// Bytes of a cluster that are asked for before it is read: where those lead, the processor goes on.
+const BEGIN: usize = 1024;
+/// By how much of itself a factor is rounded, at most.
+const FACTOR_STEP: f32 = 1.0 / 256.0;
+/// Sums of squares above may be none.
+pub(super) const HUGE: f32 = 1e37;
+
+/// A query as the codes of a run are compared with it.
+struct Aim<'a> {
+    query: &'a Query,
+    encoded: Encoded,
+    lut: Lut,
+    /// What rounding the table puts into a product, at most.
+    rounding: f32,
+    /// What rounding a row's factor puts into one, for each unit of the distance.
+    rounded: f32,
+}
+
+/// Which rows may be found: from the first on, those that are wanted.
+type Rows<'a> = (u64, &'a dyn Fn(u64) -> bool);
+
+/// A search of a run.
+struct Scan<'a> {
+    run: &'a CodedRun,
+    aim: Aim<'a>,
+    rows: Rows<'a>,
+    originals: &'a dyn VectorSource,
+}
+
+/// For who compares no vectors.
+struct Nothing;
+
+impl VectorSource for Nothing {
+    fn vector(&self, _: u64) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// From which estimate on a row is too far, and by how much of its factor an estimate may be too large.
+#[derive(Clone, Copy)]
+struct Limit {
+    most: f32,
+    slack: f32,
+}
+
+impl Limit {
+    /// Nothing is too far.
+    const NONE: Limit = Limit {
+        most: f32::INFINITY,
+        slack: 0.0,
+    };
+}
+
+impl CodedRun {
+    /// Offers to `top` those of the rows from `from` on that are wanted and may be nearer than what it holds, by their exact
+    /// distances; the more it holds already, the fewer are compared. Tells from how many rows they were.
+    ///
+    /// # Panics
+    /// If the query was prepared for another space.
+    pub fn scan(
+        &self,
+        query: &Query,
+        rows: (u64, &dyn Fn(u64) -> bool),
+        originals: &dyn VectorSource,
+        top: &mut TopK,
+        stats: &mut SearchStats,
+    ) -> usize {
+        let scan = self.begin(query, rows, originals);
+        let mut order = self.order(&scan.aim, self.clusters());
+        order.sort_unstable();
+        scan.offer(&order, top, stats)
+    }
+
+    /// Those of the rows that are wanted which may be among the `k` nearest of some clusters, the nearest, by their estimates
+    /// alone: for who compares them by better codes. At least `k`, unless there are not so many; those of all clusters
+    /// then. And from how many rows they are.
+    ///
+    /// # Panics
+    /// If the query was prepared for another space.
+    pub fn nearest(
+        &self,
+        query: &Query,
+        (k, clusters): (usize, usize),
+        wanted: &dyn Fn(u64) -> bool,
+        stats: &mut SearchStats,
+    ) -> (Vec<u64>, usize) {
+        let scan = self.begin(query, (0, wanted), &Nothing);
+        let mut order = self.order(&scan.aim, clusters);
+        let mut read = clusters.min(order.len());
+        loop {
+            order[..read].sort_unstable();
+            let (estimates, nearest) = scan.estimates(&order[..read], k, stats);
+            if nearest.len() < k && read < order.len() {
+                read = order.len();
+                continue;
+            }
+            let limit = match nearest.last() {
+                Some(last) if nearest.len() == k => scan.limit_by(last.distance()),
+                _ => Limit::NONE,
+            };
+            let mut open = Vec::new();
+            scan.among(&order[..read], &estimates, limit, &mut open);
+            let rows = open.iter().filter(|of| scan.is_wanted(of.node()));
+            let rows = rows.map(|of| self.rows[of.node() as usize]).collect();
+            let all = order[..read].iter().map(|of| scan.count(of.node()));
+            return (rows, all.sum());
+        }
+    }
+
+    fn begin<'a>(
+        &'a self,
+        query: &'a Query,
+        rows: Rows<'a>,
+        originals: &'a dyn VectorSource,
+    ) -> Scan<'a> {
+        assert_eq!(
+            query.space(),
+            self.encoder.space(),
+            "the space of the query"
+        );
+        Scan {
+            run: self,
+            aim: Aim::new(&self.encoder, query),
+            rows,
+            originals,
+        }
+    }
+
+    /// Of each cluster, the how many-th nearest it is to a query.
+    pub(super) fn ranks(&self, query: &Query) -> Vec<u32> {
+        let aim = Aim::new(&self.encoder, query);
+        let mut order = self.order(&aim, self.clusters());
+        order.sort_unstable();
+        let mut ranks = vec![0; order.len()];
+        for (cluster, rank) in order.iter().zip(0..) {
+            ranks[cluster.node() as usize] = rank;
+        }
+        ranks
+    }
+
+    /// All clusters by the distances of their centroids, the nearest so many first.
+    fn order(&self, aim: &Aim<'_>, nearest: usize) -> Vec<Candidate> {
+        let far = |cluster: usize| {
+            // SAFETY: centroids have codes of the encoder's dimension.
+            let distance = unsafe { self.encoder.distance(&aim.encoded, self.centroid(cluster)) };
+            let distance = if distance.is_nan() {
+                f32::INFINITY
+            } else {
+                distance
+            };
+            Candidate::new(distance, cluster as u32)
+        };
+        let mut order: Vec<Candidate> = (0..self.clusters()).map(far).collect();
+        if nearest < order.len() {
+            order.select_nth_unstable(nearest);
+        }
+        order
+    }
+}
+
+impl Scan<'_> {
+    /// Offers the rows of some clusters, nearest first.
+    fn offer(&self, clusters: &[Candidate], top: &mut TopK, stats: &mut SearchStats) -> usize {
+        let (mut compared, mut open) = (Vec::new(), Vec::new());
+        if top.bound() < f32::INFINITY {
+            self.below(clusters, self.limit(top), &mut open);
+            stats.bytes_touched += self.bytes(clusters);
+        } else {
+            let (estimates, nearest) = self.estimates(clusters, top.room(), stats);
+            self.compare(&nearest, AHEAD.0, top, stats);
+            compared.extend(nearest.iter().map(|of| of.node()));
+            compared.sort_unstable();
+            self.among(clusters, &estimates, self.limit(top), &mut open);
+        }
+        open.retain(|of| self.is_wanted(of.node()) && compared.binary_search(&of.node()).is_err());
+        open.sort_unstable();
+        self.compare(&open, AHEAD.1, top, stats);
+        clusters.iter().map(|of| self.count(of.node())).sum()
+    }
+
+    /// Bytes of their codes.
+    fn bytes(&self, clusters: &[Candidate]) -> u64 {
+        (self.blocks(clusters).count() * stride(self.run.encoder.dim())) as u64
+    }
+
+    /// Asks for the beginning of a cluster.
+    fn ask(&self, cluster: u32) {
+        let begin = self.run.blocks(cluster).start * stride(self.run.encoder.dim());
+        if let Some(bytes) = self.run.lines.bytes().get(begin..) {
+            prefetch(bytes.as_ptr(), bytes.len().min(BEGIN));
+        }
+    }
+
+    /// The blocks of some clusters that have rows from the first on, each with the distance of the centroid.
+    fn blocks(&self, clusters: &[Candidate]) -> impl Iterator<Item = (f32, usize)> {
+        clusters.iter().flat_map(|of| {
+            let mut blocks = self.run.blocks(of.node());
+            if self.rows.0 > 0 {
+                let rows = &self.run.rows[blocks.start * SLOTS..blocks.end * SLOTS];
+                blocks.start += rows.partition_point(|row| *row < self.rows.0) / SLOTS;
+            }
+            blocks.map(|block| (of.distance(), block))
+        })
+    }
+
+    /// How many rows from the first on a cluster has.
+    fn count(&self, cluster: u32) -> usize {
+        let blocks = self.run.blocks(cluster);
+        let rows = &self.run.rows[blocks.start * SLOTS..blocks.end * SLOTS];
+        let end = rows.partition_point(|row| *row < NONE);
+        end - rows[..end].partition_point(|row| *row < self.rows.0)
+    }
+
+    /// Estimates of all slots of some clusters, block by block; and the nearest by those, which are wanted, nearest first.
+    fn estimates(
+        &self,
+        clusters: &[Candidate],
+        nearest: usize,
+        stats: &mut SearchStats,
+    ) -> (Vec<f32>, Vec<Candidate>) {
+        for of in clusters.iter().take(AHEAD.0) {
+            self.ask(of.node());
+        }
+        stats.bytes_touched += self.bytes(clusters);
+        let mut values = Vec::with_capacity(self.blocks(clusters).count() * SLOTS);
+        let mut heap = BinaryHeap::with_capacity(nearest.min(1024) + 1);
+        let mut estimates = [0f32; SLOTS];
+        let no_slack = |most| Limit { most, slack: 0.0 };
+        let mut most = f32::INFINITY;
+        for (distance, block) in self.blocks(clusters) {
+            let mut below = self.estimate((distance, block), no_slack(most), &mut estimates);
+            values.extend_from_slice(&estimates);
+            while below != 0 {
+                let slot = below.trailing_zeros() as usize;
+                below &= below - 1;
+                let place = block * SLOTS + slot;
+                if estimates[slot] < most && self.is_wanted(place as u32) {
+                    heap.push(Candidate::new(estimates[slot], place as u32));
+                    if heap.len() > nearest {
+                        heap.pop();
+                    }
+                    if heap.len() == nearest {
+                        most = heap.peek().map_or(most, |of| of.distance());
+                    }
+                }
+            }
+        }
+        (values, heap.into_sorted_vec())
+    }
+
+    /// Adds the places of some clusters that may be nearer than a limit, by estimates of all.
+    fn among(
+        &self,
+        clusters: &[Candidate],
+        estimates: &[f32],
+        limit: Limit,
+        open: &mut Vec<Candidate>,
+    ) {
+        let surely = limit.most + limit.slack * self.run.factor;
+        for ((distance, block), estimates) in
+            self.blocks(clusters).zip(estimates.chunks_exact(SLOTS))
+        {
+            let is_sure = self.is_sure(distance, limit);
+            // Without a branch, so that many are compared at a time.
+            let is_far = |(slot, estimate): (u32, &f32)| u32::from(*estimate > surely) << slot;
+            let far = (0..)
+                .zip(estimates)
+                .map(is_far)
+                .fold(0, |all, one| all | one);
+            let mut near = if is_sure { !far } else { u32::MAX };
+            while near != 0 {
+                let slot = near.trailing_zeros() as usize;
+                near &= near - 1;
+                let factor = self.terms(block)[4 * SLOTS + 2 * slot..].first_chunk();
+                let factor = factor.map_or(0, |upper| u16::from_le_bytes(*upper));
+                let factor = f32::from_bits(u32::from(factor) << 16);
+                let lower = estimates[slot] + limit.slack * factor;
+                if !(lower > limit.most && is_sure) {
+                    push(open, lower, block * SLOTS + slot);
+                }
+            }
+        }
+    }
+
+    /// The same without such estimates.
+    fn below(&self, clusters: &[Candidate], limit: Limit, open: &mut Vec<Candidate>) {
+        let mut lower = [0f32; SLOTS];
+        for (distance, block) in self.blocks(clusters) {
+            let below = self.estimate((distance, block), limit, &mut lower);
+            let is_sure = self.is_sure(distance, limit);
+            let mut below = if is_sure { below } else { u32::MAX };
+            while below != 0 {
+                let slot = below.trailing_zeros() as usize;
+                below &= below - 1;
+                push(open, lower[slot], block * SLOTS + slot);
+            }
+        }
+    }
+
+    /// Whether estimates are numbers.
+    fn is_sure(&self, distance: f32, limit: Limit) -> bool {
+        self.aim.encoded.norm < HUGE && distance < HUGE && limit.most < HUGE
+    }
+
+    /// Estimates of the slots of a block, lowered by the slack, and which of them are not above the limit.
+    fn estimate(
+        &self,
+        (distance, block): (f32, usize),
+        limit: Limit,
+        out: &mut [f32; SLOTS],
+    ) -> u32 {
+        let encoder = &self.run.encoder;
+        let stride = stride(encoder.dim());
+        let codes = &self.run.lines.bytes()[block * stride..][..stride];
+        let terms = self.terms(block);
+        let ways = Block {
+            codes: codes.as_ptr(),
+            add: Add::Whole(terms.as_ptr().cast()),
+            factor: terms[4 * SLOTS..].as_ptr().cast(),
+        };
+        let base = Base {
+            distance,
+            slack: limit.slack,
+        };
+        // SAFETY: a block has ways of the encoder's dimension, which is that of the table, and begins at a line.
+        unsafe {
+            let most = limit.most.next_up();
+            encoder
+                .rabitq
+                .estimate(&self.aim.lut, ways, base, most, out)
+        }
+    }
+
+    /// The terms of a block.
+    fn terms(&self, block: usize) -> &[u8] {
+        let dim = self.run.encoder.dim();
+        let block = &self.run.lines.bytes()[block * stride(dim)..][..stride(dim)];
+        &block[rabitq::code_bytes(dim)..]
+    }
+
+    fn is_wanted(&self, place: u32) -> bool {
+        let row = self.run.rows[place as usize];
+        row != NONE && row >= self.rows.0 && (self.rows.1)(row)
+    }
+
+    /// Compares rows whose lower estimates ascend, as long as they may be nearer than what `top` holds. So many are asked for
+    /// ahead.
+    fn compare(&self, open: &[Candidate], ahead: usize, top: &mut TopK, stats: &mut SearchStats) {
+        let vector = |of: &Candidate| {
+            let row = self.run.rows[of.node() as usize];
+            Some((row, self.originals.vector(row)?))
+        };
+        let mut coming = open.iter().map(vector);
+        let mut asked = VecDeque::with_capacity(ahead + 1);
+        for of in open {
+            if of.distance() > self.most(top) {
+                break;
+            }
+            while asked.len() <= ahead
+                && let Some(next) = coming.next()
+            {
+                if let Some((_, vector)) = next {
+                    prefetch_all(vector.as_ptr(), vector.len());
+                }
+                asked.push_back(next);
+            }
+            if let Some((row, vector)) = asked.pop_front().flatten() {
+                stats.distance_computations += 1;
+                stats.bytes_touched += vector.len() as u64;
+                let distance = self.aim.query.distance(vector);
+                top.push(Neighbor { row, distance });
+            }
+        }
+    }
+
+    /// The largest lower estimate of a row that may come before the farthest of `top`.
+    fn most(&self, top: &TopK) -> f32 {
+        let (encoder, radius) = (&self.run.encoder, self.run.radius);
+        encoder.farthest(&self.aim.encoded, radius, top.bound())
+    }
+
+    /// What such a row is estimated by.
+    fn limit(&self, top: &TopK) -> Limit {
+        let distance = self.aim.encoded.squared(top.bound()).sqrt() + self.run.radius;
+        Limit {
+            most: self.most(top),
+            slack: self.slack(distance, SURE),
+        }
+    }
+
+    /// What a row is estimated by that may come before one of this estimate.
+    fn limit_by(&self, estimate: f32) -> Limit {
+        Limit {
+            most: estimate,
+            slack: self.slack(estimate.max(0.0).sqrt(), SURE_OF_SOME),
+        }
+    }
+
+    /// By how much of its factor the estimate of a row at a distance is off, in so many standard errors.
+    fn slack(&self, distance: f32, errors: f32) -> f32 {
+        let aim = &self.aim;
+        errors * (ACROSS * distance + aim.rounding) + aim.rounded * distance
+    }
+}
+
+fn push(open: &mut Vec<Candidate>, lower: f32, place: usize) {
+    let lower = if lower.is_nan() {
+        f32::NEG_INFINITY
+    } else {
+        lower
+    };
+    open.push(Candidate::new(lower, place as u32));
+}
+
+impl<'a> Aim<'a> {
+    fn new(encoder: &Encoder, query: &'a Query) -> Self {
+        let (mut encoded, mut lut) = (Encoded::default(), Lut::default());
+        encoder.query(query.floats(), &mut encoded);
+        encoder.lut(&encoded, &mut lut);
+        let rounding = lut.scale() * (lut.groups() as f32 / 12.0).sqrt();
+        // Of a way of length 1, its product with its signs is this: the mean of elements that are as good as normal.
+        let rounded = FACTOR_STEP * (encoder.dim() as f32 * 2.0 / PI).sqrt();
+        Aim {
+            query,
+            encoded,
+            lut,
+            rounding,
+            rounded,
+        }
+    }
+}
