@@ -165,19 +165,18 @@ mod tests {
     /// As they were measured: clusters are few that lie close, and many where all lie about as far from each other.
     #[test]
     fn codes_are_read_where_few_clusters_or_few_rows_pass() {
-        for (passing, rows, dim, ef, codes, is_coded) in [
-            (600, 60_000, 784, 10, 157, true),
-            (6_000, 60_000, 784, 10, 322, true),
-            (30_000, 60_000, 784, 10, 792, true),
-            (54_000, 60_000, 784, 10, 1_347, false),
-            (54_000, 60_000, 784, 32, 3_813, true),
-            (11_666, 116_659, 384, 10, 3_683, true),
-            (11_666, 116_659, 384, 64, 7_191, true),
-            (58_000, 116_659, 384, 16, 10_475, false),
-            (105_000, 116_659, 384, 64, 100_685, false),
+        for (passing, rows, dim, ef, (codes, clusters), is_coded) in [
+            (600, 60_000, 784, 10, (157.0, 13), true),
+            (6_000, 60_000, 784, 10, (322.0, 75), true),
+            (30_000, 60_000, 784, 10, (792.0, 177), true),
+            (54_000, 60_000, 784, 10, (1_347.0, 251), false),
+            (54_000, 60_000, 784, 32, (3_813.0, 251), true),
+            (11_666, 116_659, 384, 10, (3_683.0, 112), true),
+            (11_666, 116_659, 384, 64, (7_191.0, 112), true),
+            (58_000, 116_659, 384, 16, (10_475.0, 250), false),
+            (105_000, 116_659, 384, 64, (100_685.0, 348), false),
         ] {
-            let clusters = f64::from(codes.min(54_000)).sqrt() as usize;
-            let coded = FilterCost::coded((f64::from(codes), clusters), dim, 10);
+            let coded = FilterCost::coded((codes, clusters), dim, 10);
             let cost = FilterCost::new((passing, rows), dim, (10, ef));
             assert_eq!(
                 cost.is_more_than(coded),

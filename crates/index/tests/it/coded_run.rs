@@ -287,8 +287,11 @@ fn measured(data: &Data, passes: impl Fn(u64) -> bool + Copy) -> Result<CodedRun
     };
     let (passing, others) = (rows(true), rows(false));
     let mut run = CodedRun::clustered(data.space, 7, &passing, &|| ())?;
-    let few = |rows: &[(u64, &'_ [u8])]| rows.iter().step_by(rows.len() / 60).copied().collect();
-    run.measure(&[few(&passing), few(&others)], data, &|| ())?;
+    let kinds = [passing, others].map(|rows| {
+        let step = rows.len() / 60;
+        rows.into_iter().step_by(step).collect()
+    });
+    run.measure(&kinds, data, &|| ())?;
     Ok(run)
 }
 
