@@ -9,8 +9,9 @@ use crate::fusion::{Fusion, Ranking, fuse};
 use crate::helpers::Helpers;
 use crate::hit::Hit;
 use crate::score_parts::{Part, WORDS, parts, unique};
-use crate::search::{Found, MAX_K, Searcher, Strategy};
+use crate::search::{Found, MAX_K, Searcher};
 use crate::shape::{Shape, hits};
+use crate::strategy::Strategy;
 use crate::text::{self, TextQuery, TextReached};
 use crate::vectors::Vectors;
 

@@ -11,8 +11,9 @@ use crate::error::Result;
 use crate::recall::{Curve, Judged, LEAST_ROWS, Look};
 use crate::reply::QueryInfo;
 use crate::schema::VectorColumn;
-use crate::search::{Found, MAX_EF, Searcher, Strategy};
+use crate::search::{Found, MAX_EF, Searcher};
 use crate::search_request::SearchRequest;
+use crate::strategy::Strategy;
 use crate::view::View;
 
 /// How many times the usual effort is made for a target by a graph that was not calibrated yet.

@@ -61,13 +61,14 @@ impl Searcher<'_> {
             Some(graph) if !coded.is_whole() => {
                 let few = (self.k, coded.clusters);
                 let (near, scanned) = codes.nearest(query, few, &shown, &mut found.stats);
-                found.rows_scanned += scanned as u64;
                 let mut missing = Vec::new();
                 let counts = (&mut missing, &mut found.stats);
                 let near = near.into_iter();
                 for neighbor in graph.scan_rows(query, self.k, near, &originals, counts) {
                     top.push(neighbor);
                 }
+                // Those count where they are compared.
+                found.rows_scanned += (scanned - missing.len()) as u64;
                 let vector = |row| Some((row, originals.of(row)?));
                 let mut missing = missing.into_iter().filter_map(vector).collect();
                 compare(query, &mut missing, top, found);

@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::answer::{Answered, Asked};
-use crate::search::{Searcher, Strategy};
+use crate::search::Searcher;
+use crate::strategy::Strategy;
 
 /// Why a search went as it did.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -57,7 +57,7 @@ fn idle(shared: &Shared, worker: usize) {
     let (mut turn, mut is_busy) = (worker, false);
     while !shared.stopping.load(Ordering::Acquire) {
         turn = turn.wrapping_add(1);
-        if round(shared, turn) {
+        if round(shared, turn) | code_filters(shared) {
             shared.jobs_done.fetch_add(1, Ordering::Relaxed);
             is_busy = true;
         } else if is_busy {
@@ -128,7 +128,6 @@ fn stand_back(share: Share) {
 fn work(shared: &Shared, dataset: &Dataset) -> bool {
     let mut worked = vacuum::text_step(dataset);
     for index in dataset.indexes().iter() {
-        worked |= code_filters(shared, dataset, index);
         if moving::may_take(shared, index) {
             worked |= take_some(dataset, index);
         }
@@ -177,8 +176,19 @@ fn code(dataset: &Dataset, index: &ColumnIndex) -> bool {
     })
 }
 
+/// Makes codes for some filters which are asked for often; false if there is none. No checkpoint holds them.
+fn code_filters(shared: &Shared) -> bool {
+    let mut worked = false;
+    for dataset in shared.catalog.datasets().iter() {
+        for index in dataset.indexes().iter() {
+            worked |= code_filter(shared, dataset, index);
+        }
+    }
+    worked
+}
+
 /// Makes codes of the rows that pass a filter which is asked for often; false if there is none.
-fn code_filters(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> bool {
+fn code_filter(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> bool {
     if index.is_loading() || !index.graph().has_coded_tail() {
         return false;
     }

@@ -269,55 +269,31 @@ impl Engine {
             without,
             coded: None,
         };
-        let searcher = |column: &'a VectorColumn| {
-            let plan = self.plan(dataset, request, column, at.reached);
-            let index = at.reached.get(&column.name).cloned();
-            let mut rows = rows.clone();
-            if let Some(index) = index.as_ref().filter(|_| !plan.exact) {
-                rows.coded = rows.codes((view, column), index);
-            }
-            let searcher = Searcher {
-                view,
-                column,
-                index,
-                rows,
-                k: request.k,
-                effort: plan.effort.clone(),
-                target: plan.target,
-                exact: plan.exact,
-                max_distance: request.max_distance,
-                limits: at.limits,
-                reply: at.reply,
-            };
-            (plan, searcher)
-        };
         let mut beside = Vec::with_capacity(request.beside.len());
         for one in &request.beside {
-            let (_, other) = searcher(view.schema.vector(&dataset.name, Some(&one.column))?);
+            let column = view.schema.vector(&dataset.name, Some(&one.column))?;
+            let (_, other) = self.searcher(at, request, column, &rows);
             other.check_vectors(std::slice::from_ref(&one.vector))?;
-            beside.push((other, one));
+            beside.push((other.with_codes(), one));
         }
         let reached = at.reached.get(&column.name);
         reached.map_or(Ok(()), |reached| request.check_kind(reached.graph.kind()))?;
-        let (plan, main) = searcher(column);
+        let (plan, main) = self.searcher(at, request, column, &rows);
         let has_vector = !request.vectors.is_empty() || request.examples.is_some();
         let alpha = request.alpha.unwrap_or(self.options().hybrid_alpha);
-        let by_length = alpha < 0.0;
         let words = request.text.as_ref().filter(|_| !has_vector || alpha < 1.0);
-        let alpha_of = |query: &TextQuery| {
-            if by_length {
-                alpha_of(&query.text)
-            } else {
-                alpha
-            }
-        };
         let by_words = words.is_some() && (!has_vector || alpha == 0.0) && beside.is_empty();
+        let alpha_of = |query: &TextQuery| match alpha < 0.0 {
+            true => alpha_of(&query.text),
+            false => alpha,
+        };
         let words = words.map(|query| Words {
             dataset,
             reached: text,
             query,
             weight: 2.0 * (1.0 - alpha_of(query)),
         });
+        let main = if by_words { main } else { main.with_codes() };
         let asked = Asked {
             main,
             k: request.k,
@@ -330,6 +306,31 @@ impl Engine {
             score_parts: request.score_parts,
         };
         Ok((plan, asked))
+    }
+
+    /// A search of a column, and its plan.
+    fn searcher<'a>(
+        &self,
+        at: &At<'a>,
+        request: &SearchRequest,
+        column: &'a VectorColumn,
+        rows: &Rows,
+    ) -> (Plan, Searcher<'a>) {
+        let plan = self.plan(at.dataset, request, column, at.reached);
+        let searcher = Searcher {
+            view: at.view,
+            column,
+            index: at.reached.get(&column.name).cloned(),
+            rows: rows.clone(),
+            k: request.k,
+            effort: plan.effort.clone(),
+            target: plan.target,
+            exact: plan.exact,
+            max_distance: request.max_distance,
+            limits: at.limits,
+            reply: at.reply,
+        };
+        (plan, searcher)
     }
 
     /// How far searches of a column go for a request.

@@ -13,6 +13,7 @@ use crate::filter::{Made, Matching};
 use crate::graph::{Graph, Wanted};
 use crate::helpers::Helpers;
 use crate::schema::VectorColumn;
+use crate::strategy::Strategy;
 use crate::time_limits::TimeLimits;
 use crate::view::View;
 
@@ -24,6 +25,8 @@ pub const MAX_EF: usize = 65_536;
 const SCAN_SHARE: f64 = 0.05;
 /// Up to this many rows passing a filter, they are scanned whatever their share.
 const SCAN_ROWS: u64 = 10_000;
+/// Of so many rows for each that is asked for, a walk finds enough.
+const ENOUGH: usize = 4;
 /// Rows by which it is judged how many of those that pass a filter a walk can find.
 const JUDGED: usize = 128;
 /// Queries that one thread takes at a time: between them it looks at the time limit.
@@ -51,43 +54,6 @@ impl Coded<'_> {
 /// A recall half as far from all.
 fn half_way_up(recall: f32) -> f32 {
     0.5 + 0.5 * recall
-}
-
-/// How a query was answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strategy {
-    /// All rows were scanned.
-    Exact,
-    /// The rows that pass the filter were scanned.
-    ExactFiltered,
-    /// Those of the rows that pass the filter were scanned that are in the clusters nearest to the query.
-    ClustersFiltered,
-    /// The graph was walked.
-    Graph,
-    /// The graph was walked, and rows not yet in it were scanned.
-    GraphAndTail,
-    /// The graph was walked, returning only rows that pass the filter.
-    GraphFiltered,
-    /// The graph gave fewer than there are, or left what it would miss, so all rows that pass were scanned.
-    GraphThenExact,
-    /// The same, and those were scanned that are in the clusters nearest to the query.
-    GraphThenClusters,
-}
-
-impl Strategy {
-    /// Its name on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Strategy::Exact => "exact",
-            Strategy::ExactFiltered => "exact_filtered",
-            Strategy::ClustersFiltered => "clusters_filtered",
-            Strategy::Graph => "graph",
-            Strategy::GraphAndTail => "graph_and_tail",
-            Strategy::GraphFiltered => "graph_filtered",
-            Strategy::GraphThenExact => "graph_then_exact",
-            Strategy::GraphThenClusters => "graph_then_clusters",
-        }
-    }
 }
 
 /// The neighbours of one query and what finding them took.
@@ -152,17 +118,6 @@ impl Rows {
         matching.is_none_or(|rows| rows.contains(row)) && !self.without.contains(&row)
     }
 
-    /// Codes of those that pass, for a search of a column that need not be exact.
-    pub fn codes(
-        &self,
-        (view, column): (&View, &VectorColumn),
-        index: &Reached,
-    ) -> Option<Arc<Made>> {
-        let matching = self.matching.as_ref()?;
-        let may_have = index.graph.has_coded_tail();
-        may_have.then(|| matching.codes(column, view)).flatten()
-    }
-
     /// Whether all may be found.
     pub fn are_all(&self) -> bool {
         self.matching.is_none() && self.without.is_empty()
@@ -187,7 +142,17 @@ pub(crate) struct Searcher<'a> {
     pub reply: &'a [FieldRef],
 }
 
-impl Searcher<'_> {
+impl<'a> Searcher<'a> {
+    /// With codes of the rows that pass, if they are asked for often: who searches by words has no use for them.
+    pub fn with_codes(mut self) -> Self {
+        let index = self.index.as_ref().filter(|_| !self.exact);
+        if index.is_some_and(|index| index.graph.has_coded_tail()) {
+            let matching = self.rows.matching.as_ref();
+            self.rows.coded = matching.and_then(|of| of.codes(self.column, self.view));
+        }
+        self
+    }
+
     /// Refuses vectors that the column cannot be searched for.
     pub fn check_vectors(&self, vectors: &[Vec<f32>]) -> Result<()> {
         vectors
@@ -226,13 +191,14 @@ impl Searcher<'_> {
             {
                 // No walk suffices, or the graph ran out of reachable rows before it ran out of rows. Only a scan knows
                 // them all.
-                found.strategy = match self.coded() {
-                    Some(coded) if !coded.is_whole() => Strategy::GraphThenClusters,
-                    _ => Strategy::GraphThenExact,
+                let is_coded = self.coded().is_some();
+                found.strategy = match is_coded {
+                    true => Strategy::GraphThenClusters,
+                    false => Strategy::GraphThenExact,
                 };
                 let mut walked = std::mem::take(&mut found.neighbors);
                 self.scan(query, 0, found)?;
-                if found.is_partial {
+                if found.is_partial || is_coded {
                     let scanned = &found.neighbors;
                     walked.retain(|of| scanned.iter().all(|other| other.row != of.row));
                     self.keep(walked, found);
@@ -277,12 +243,7 @@ impl Searcher<'_> {
             (true, _, None) | (_, None, None) => Strategy::Exact,
             (true, _, Some(_)) | (_, None, Some(_)) => Strategy::ExactFiltered,
             (false, Some(_), None) => Strategy::Graph,
-            (false, Some(_), Some(_)) if let Some(coded) = self.coded_only() => {
-                match coded.is_whole() {
-                    true => Strategy::ExactFiltered,
-                    false => Strategy::ClustersFiltered,
-                }
-            }
+            (false, Some(_), Some(_)) if self.is_by_codes() => Strategy::ClustersFiltered,
             (false, Some(index), Some(rows)) if self.is_scan(index, rows) => {
                 Strategy::ExactFiltered
             }
@@ -333,10 +294,10 @@ impl Searcher<'_> {
         })
     }
 
-    /// The same, if it is the better way than a walk, too.
-    fn coded_only(&self) -> Option<Coded<'_>> {
-        let cost = self.cost()?;
-        self.coded().filter(|coded| cost.is_more_than(coded.cost))
+    /// Whether that is the better way than a walk, too.
+    fn is_by_codes(&self) -> bool {
+        let coded = self.coded().zip(self.cost());
+        coded.is_some_and(|(coded, cost)| cost.is_more_than(coded.cost))
     }
 
     /// How many neighbours there can be, at most.
@@ -366,7 +327,11 @@ impl Searcher<'_> {
         };
         self.limits.check()?;
         for ((query, found), from_graph) in queries.iter().zip(all).zip(from_graph) {
-            if found.ef.is_none() || watermark >= self.view.next_row {
+            // What a walk behind a filter lacks, or left to a scan, is not to be made up for by rows that wait.
+            let is_short = from_graph.len() < self.wanted()
+                && !found.is_partial
+                && self.passing_below(watermark) >= (ENOUGH * self.k) as u64;
+            if found.ef.is_none() || is_short || watermark >= self.view.next_row {
                 found.neighbors = from_graph;
             } else {
                 self.add_tail(query, index, from_graph, found)?;
@@ -388,24 +353,14 @@ impl Searcher<'_> {
         let mut stats = vec![SearchStats::default(); queries.len()];
         let at = (self.view, self.column);
         let matching = self.rows.matching.as_ref();
+        let passing = self.passing_below(index.watermark);
         let coded = self.coded().map(|coded| coded.cost);
         let entries = |rows, passing| Entries {
             rows,
             passing: Some(passing),
             coded,
         };
-        let filtered = matching.map(|rows| {
-            // Dead rows are in the set, too, and rows that no walk finds yet.
-            let some = rows.sample().iter();
-            let some = some.step_by(rows.sample().len().div_ceil(JUDGED).max(1));
-            let (mut asked, mut shown) = (0, 0);
-            some.for_each(|row| {
-                asked += 1;
-                shown += u64::from(wanted(*row));
-            });
-            let passing = rows.len().saturating_mul(shown).checked_div(asked);
-            entries(rows.sample(), passing.unwrap_or(0))
-        });
+        let filtered = matching.map(|rows| entries(rows.sample(), passing));
         // Dead rows that did not leave the graph yet are in the way like rows that do not pass.
         let many_dead = self.view.live * 4 < index.graph.len() as u64 * 3;
         let entries = filtered.or(many_dead.then_some(entries(&[], self.view.live)));
@@ -430,6 +385,23 @@ impl Searcher<'_> {
             found.is_partial |= was_cut.load(Ordering::Relaxed);
         }
         Ok(found)
+    }
+
+    /// About how many rows below a row pass the filter, and may be found; none without a filter.
+    fn passing_below(&self, end: u64) -> u64 {
+        let Some(rows) = &self.rows.matching else {
+            return 0;
+        };
+        // Dead rows are in the set, too, and rows that no walk finds yet.
+        let some = rows.sample().iter();
+        let some = some.step_by(rows.sample().len().div_ceil(JUDGED).max(1));
+        let (mut asked, mut shown) = (0, 0);
+        some.for_each(|row| {
+            asked += 1;
+            shown += u64::from(*row < end && self.is_wanted(*row));
+        });
+        let passing = rows.len().saturating_mul(shown).checked_div(asked);
+        passing.unwrap_or(0)
     }
 
     /// Scans the rows from the watermark on, and keeps the best of them and of those from the graph.

@@ -4,9 +4,11 @@
 //! remembered stays right, and only rows that came since are evaluated. Rows that died are left in; whoever reads looks
 //! whether a row is visible anyway.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -25,6 +27,9 @@ use crate::view::View;
 const MOST_BYTES: u64 = 64 << 20;
 /// The part of the memory limit that all datasets together may take for row sets, again for orders, and again for codes.
 const PART: u64 = 16;
+/// Where codes do not have room, half of how often they were asked for is forgotten after this: long enough that equals tell
+/// apart from others, and do not take each other's place.
+const AGE: Duration = Duration::from_secs(10);
 /// Filters that are remembered for a dataset.
 const MOST_FILTERS: usize = 1_024;
 
@@ -45,6 +50,8 @@ struct Remembered {
     bytes: usize,
     /// Counts the uses.
     uses: u64,
+    /// When it was last forgotten how often codes were asked for.
+    aged: Option<Instant>,
 }
 
 #[derive(Debug, Clone)]
@@ -70,7 +77,7 @@ impl Entry {
 
 impl Remembered {
     /// Takes what is known as of a view, unless another came further meanwhile; and lets go of what was used the longest ago
-    /// until all fits into `room`. Tells whether there was such.
+    /// until all fits into `room`. Tells whether codes may have gone.
     fn put(&mut self, key: &str, matching: &Matching, view: &View, room: usize) -> bool {
         let known = self.filters.get(key);
         if known.is_some_and(|known| known.index >= view.index) {
@@ -85,10 +92,11 @@ impl Remembered {
             index: view.index,
             used: self.uses,
         };
+        let mut is_cut = false;
         if let Some(old) = self.filters.insert(key.to_owned(), entry) {
             self.bytes -= old.rows.memory_bytes();
+            is_cut = !Arc::ptr_eq(&old.codes, &matching.codes);
         }
-        let mut is_cut = false;
         while self.bytes > room || self.filters.len() > MOST_FILTERS {
             let oldest = self.filters.iter().min_by_key(|(_, entry)| entry.used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else {
@@ -103,8 +111,12 @@ impl Remembered {
     }
 
     /// What was asked for long ago counts less.
-    fn age(&self) {
-        self.filters.values().for_each(|entry| entry.codes.age());
+    fn age(&mut self) {
+        let is_due = |aged: Instant| aged.elapsed() >= AGE;
+        if self.aged.is_none_or(is_due) {
+            self.filters.values().for_each(|entry| entry.codes.age());
+            self.aged = Some(Instant::now());
+        }
     }
 
     /// Counts the bytes of all codes.
@@ -161,56 +173,70 @@ impl FilterCache {
         Ok((matching, evaluated))
     }
 
-    /// Makes codes of a column for the filter that is asked for most of those that want some; false if none does, or there is no
-    /// room for them: it takes no more than `room` bytes, of filters that are asked for half as often at most.
+    /// Makes codes of a column for one of the filters that want some, the one that is asked for most of those for which there is
+    /// room; false if there is none. Codes take no more than `room` bytes, and those of filters that are asked for half as often
+    /// at most make room for others.
     ///
     /// # Errors
-    /// If a vector cannot be read.
+    /// If a vector cannot be read. They are not tried again until more rows pass.
     pub fn make_codes(&self, view: &View, column: &VectorColumn, room: usize) -> Result<bool> {
         let Some(_making) = self.making.try_lock() else {
             return Ok(false);
         };
-        let Some(entry) = self.most_wanted(view, &column.name) else {
+        let bytes = |entry: &Entry| Made::expected_bytes(entry.rows.len(), column);
+        let mut wanted = self.wanted(view, &column.name).into_iter();
+        let Some(entry) = wanted.find(|entry| self.make_room((entry, column), bytes(entry), room))
+        else {
             return Ok(false);
         };
-        let expected = Made::expected_bytes(entry.rows.len(), column);
-        let has_room = self.make_room(&entry, expected, room);
-        if has_room {
-            let made = Made::new(&entry.rows, entry.end, (view, column))?;
-            tracing::debug!(column = column.name, codes = ?made.codes, "codes for a filter");
-            entry.codes.set(&column.name, made, view.live);
-        }
+        let passing = entry.rows.len();
+        let made = Made::new(&entry.rows, entry.end, (view, column));
+        tracing::debug!(column = column.name, codes = ?made.as_ref().ok(), "codes for a filter");
+        let (made, failed) = match made {
+            Ok(made) => (Some(made), None),
+            Err(error) => (None, Some(error)),
+        };
+        let made = made.filter(|made| {
+            let bytes = made.codes.memory_bytes();
+            made.codes.is_useful(view.live) && self.make_room((&entry, column), bytes, room)
+        });
+        entry.codes.set(&column.name, made, passing);
         self.remembered.lock().count(&self.coded_bytes);
-        Ok(has_room)
+        failed.map_or(Ok(true), Err)
     }
 
-    /// The filter for which codes of a column are asked for most and are not there.
-    fn most_wanted(&self, view: &View, column: &str) -> Option<Entry> {
+    /// The filters for which codes of a column are asked for and are not there, those that are asked for most first.
+    fn wanted(&self, view: &View, column: &str) -> Vec<Entry> {
         let remembered = self.remembered.lock();
         let entries = remembered.filters.values();
         let entries = entries.filter(|entry| entry.index <= view.index);
         let wanted = entries.filter_map(|entry| {
             let asked = entry.codes.wanted(&entry.rows, column)?;
-            Some((asked, entry))
+            Some((asked, entry.clone()))
         });
-        let most = wanted.max_by_key(|(asked, _)| *asked);
-        most.map(|(_, entry)| entry.clone())
+        let mut wanted: Vec<_> = wanted.collect();
+        wanted.sort_unstable_by_key(|(asked, _)| Reverse(*asked));
+        wanted.into_iter().map(|(_, entry)| entry).collect()
     }
 
     /// Lets go of codes so that others fit into `room`; false if they do not.
-    fn make_room(&self, of: &Entry, bytes: usize, room: usize) -> bool {
-        let remembered = self.remembered.lock();
+    fn make_room(&self, (of, column): (&Entry, &VectorColumn), bytes: usize, room: usize) -> bool {
+        let bytes = bytes + of.codes.beside(&column.name);
+        if bytes > room {
+            return false;
+        }
+        let mut remembered = self.remembered.lock();
         let others = remembered.filters.values();
         let others = others.filter(|other| !Arc::ptr_eq(&other.codes, &of.codes));
         let mut others: Vec<_> = others.map(|other| (other.codes.worth(), other)).collect();
         others.sort_unstable_by_key(|((asked, _), _)| *asked);
         let worth: Vec<_> = others.iter().map(|(worth, _)| *worth).collect();
         let gone = to_let_go(&worth, (of.codes.worth().0, bytes), room);
+        let go = others.iter().take(gone.unwrap_or(0));
+        go.for_each(|(_, other)| other.codes.forget());
         if gone != Some(0) {
             remembered.age();
         }
-        let go = others.iter().take(gone.unwrap_or(0));
-        go.for_each(|(_, other)| other.codes.forget());
         gone.is_some()
     }
 

@@ -71,7 +71,7 @@ struct OfColumn {
     /// Searches that had a use for codes, of late.
     asked: u64,
     made: Option<Arc<Made>>,
-    /// So many rows passed when they were found to be of no use.
+    /// So many rows passed when it was found that there should be none.
     useless: u64,
 }
 
@@ -134,20 +134,25 @@ impl FilterCodes {
         (asked, made.map(|made| made.codes.memory_bytes()).sum())
     }
 
+    /// Bytes of the codes of other columns.
+    pub(super) fn beside(&self, column: &str) -> usize {
+        let columns = self.columns.lock();
+        let others = columns.iter().filter(|of| of.column != column);
+        let made = others.flat_map(|of| &of.made);
+        made.map(|made| made.codes.memory_bytes()).sum()
+    }
+
     /// Lets go of all codes.
     pub(super) fn forget(&self) {
         self.columns.lock().iter_mut().for_each(|of| of.made = None);
     }
 
-    /// Takes codes, unless no search of a graph of so many rows would read them.
-    pub(super) fn set(&self, column: &str, made: Made, rows: u64) {
+    /// Takes codes; without any, that there are none for so many rows: they are of no use, or cannot be made.
+    pub(super) fn set(&self, column: &str, made: Option<Made>, passing: u64) {
         let mut columns = self.columns.lock();
         if let Some(of) = columns.iter_mut().find(|of| of.column == column) {
-            if made.codes.is_useful(rows) {
-                (of.made, of.useless) = (Some(Arc::new(made)), 0);
-            } else {
-                (of.made, of.useless) = (None, made.passing);
-            }
+            of.useless = if made.is_some() { 0 } else { passing };
+            of.made = made.map(Arc::new);
         }
     }
 }
@@ -155,7 +160,9 @@ impl FilterCodes {
 impl Made {
     /// Bytes that codes of so many rows take, about.
     pub(super) fn expected_bytes(rows: u64, column: &VectorColumn) -> usize {
-        rows as usize * (column.space.dim / 8 + 16) * 5 / 4
+        let (rows, dim) = (rows as usize, column.space.dim);
+        // Beside codes, some of whose blocks are not full, centroids; the rotation; and the mean.
+        rows * (dim / 8 + 16) * 5 / 4 + rows / 45 * dim + 64 * dim
     }
 
     /// Codes of the rows below `end` that pass a filter and live.
@@ -199,7 +206,8 @@ impl Made {
 
     /// Whether no row came since.
     pub fn is_whole(&self, rows: &RowSet) -> bool {
-        rows.len() <= self.passing
+        // Not by how many there are: sets that were added to by different searches may each lack a row that is dead.
+        rows.iter_from(self.end).next().is_none()
     }
 
     /// Whether all but a few rows have codes.

@@ -99,7 +99,8 @@ mod tests {
     use crate::hit::Hit;
     use crate::options::Options;
     use crate::schema::DatasetSchema;
-    use crate::search::{Found, Strategy};
+    use crate::search::Found;
+    use crate::strategy::Strategy;
 
     fn dataset() -> Dataset {
         let item = Arc::new(Field::new("item", DataType::Float32, true));

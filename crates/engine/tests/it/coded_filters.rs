@@ -5,12 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float32Type;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float32Array, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
 use longbow_disk::MemoryDisk;
 use longbow_engine::{Engine, Filter, Id, SearchReply, SearchRequest};
 
 use crate::condition::{Comparison, Condition};
-use crate::quantized::{delete, found, open, put, recall, schema, vector, wait_for_the_index};
-use arrow_schema::DataType;
+use crate::quantized::{
+    delete, found, open, put, recall, rows, schema, vector, wait_for_the_index,
+};
 
 const CODED: &str = "clusters_filtered";
 
@@ -167,4 +172,66 @@ fn answers_are_whole_while_rows_change() {
         }
     });
     assert!(by_codes > 0);
+}
+
+/// The rows that pass lie elsewhere than around the query, and some of them wait for their turn: those are no answer for all.
+#[test]
+fn rows_that_wait_do_not_stand_for_those_that_a_walk_leaves_to_a_scan() {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk);
+    let schema = schema("euclidean", DataType::Float32, None);
+    put(&engine, &schema, 3_000..6_000, 0);
+    let mut session = engine.put("d", &schema).expect("a good schema");
+    let mut put_far = |ids: std::ops::Range<i64>| {
+        let batch = far(&schema, ids);
+        let pending = session.record_batch(&batch).expect("good rows");
+        pending.wait().expect("acknowledged");
+    };
+    put_far(0..2_900);
+    wait_for_the_index(&engine);
+    let dataset = engine.dataset("d").expect("it exists");
+    let index = Arc::clone(&dataset.indexes()[0]);
+    let still = index.hold_still();
+    put_far(2_900..3_000);
+    assert!(dataset.unindexed() > 0);
+    let filter = below(3_000);
+    let share = |ef| {
+        let mut hits = 0;
+        for seed in 0..40 {
+            let request = SearchRequest {
+                filter: Some(Arc::clone(&filter)),
+                ef,
+                ..SearchRequest::nearest(vector(3_000 + 70 * seed), 10)
+            };
+            let exact = SearchRequest {
+                exact: true,
+                ..request.clone()
+            };
+            let got = ids(&engine.search("d", &request).expect("a search"));
+            let exact = ids(&engine.search("d", &exact).expect("a search"));
+            assert_eq!(got.len(), 10);
+            hits += got.iter().filter(|id| exact.contains(id)).count();
+        }
+        hits as f64 / 400.0
+    };
+    let before = share(Some(10));
+    assert!(before >= 0.9, "by the graph: {before}");
+    drop(still);
+    ask_often(&engine, &filter);
+    let after = share(None);
+    assert!(after >= 0.95, "by codes: {after}");
+}
+
+/// Rows with these ids, far from all others.
+fn far(schema: &SchemaRef, ids: std::ops::Range<i64>) -> RecordBatch {
+    let near = rows(schema, ids, 0);
+    let vectors = near.column(1).as_fixed_size_list();
+    let numbers = vectors.values().as_primitive::<Float32Type>();
+    let moved: Float32Array = numbers.unary(|x| x + 40.0);
+    let DataType::FixedSizeList(item, width) = vectors.data_type() else {
+        panic!("the second column has vectors");
+    };
+    let moved = FixedSizeListArray::new(Arc::clone(item), *width, Arc::new(moved), None);
+    let columns = vec![Arc::clone(near.column(0)), Arc::new(moved) as ArrayRef];
+    RecordBatch::try_new(Arc::clone(schema), columns).expect("columns of one length")
 }

@@ -15,8 +15,8 @@ use crate::vector8::Vector8;
 const SAMPLE: usize = 256;
 /// Rows from which centroids are taken.
 const CLUSTERED: usize = 4_096;
-/// Rounds in which each of those goes to the nearest centroid.
-const ROUNDS: usize = 2;
+/// Rounds in which each of those goes to the nearest centroid, before all rows do.
+const ROUNDS: usize = 1;
 /// Rows of a cluster for each root of the rows, and the fewest and the most: so a search compares the query with about as many
 /// centroids as blocks.
 const ROWS_A_ROOT: f64 = 1.5;

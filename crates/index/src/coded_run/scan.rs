@@ -259,7 +259,9 @@ impl Scan<'_> {
                 let slot = below.trailing_zeros() as usize;
                 below &= below - 1;
                 let place = block * SLOTS + slot;
-                if estimates[slot] < most && self.is_wanted(place as u32) {
+                // What cannot be estimated says nothing of others.
+                let is_nearer = f32::NEG_INFINITY < estimates[slot] && estimates[slot] < most;
+                if is_nearer && self.is_wanted(place as u32) {
                     heap.push(Candidate::new(estimates[slot], place as u32));
                     if heap.len() > nearest {
                         heap.pop();
