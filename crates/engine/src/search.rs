@@ -257,12 +257,12 @@ impl<'a> Searcher<'a> {
             Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => {
                 passing <= SCAN_ROWS || (passing as f64) < self.view.live as f64 * SCAN_SHARE
             }
-            Graph::Quantized(_) => self.cost().is_some_and(|cost| cost.is_scan()),
+            Graph::Quantized(_) => self.cost().is_some_and(|(_, cost)| cost.is_scan()),
         }
     }
 
-    /// What it takes to find the nearest of the rows that pass, without codes of their own.
-    fn cost(&self) -> Option<FilterCost> {
+    /// How many rows pass, of how many in the graph; and what it takes to find the nearest without codes of their own.
+    fn cost(&self) -> Option<((u64, u64), FilterCost)> {
         let Graph::Quantized(graph) = &*self.index.as_ref()?.graph else {
             return None;
         };
@@ -271,9 +271,9 @@ impl<'a> Searcher<'a> {
             Effort::Target(..) => self.k,
         };
         let passing = self.rows.matching.as_ref()?.len();
-        let rows = (graph.len() as u64).max(passing);
+        let share = (passing, (graph.len() as u64).max(passing));
         let dim = self.column.space.dim;
-        Some(FilterCost::new((passing, rows), dim, (self.k, ef)))
+        Some((share, FilterCost::new(share, dim, (self.k, ef))))
     }
 
     /// Codes of the rows that pass, if a search by them is the better way than others without a walk.
@@ -287,7 +287,7 @@ impl<'a> Searcher<'a> {
             (Effort::Fixed(_), Some(target)) => codes.clusters_for(self.k, half_way_up(target)),
         };
         let cost = codes.cost(self.k, clusters);
-        (cost < self.cost()?.scan).then_some(Coded {
+        (cost < self.cost()?.1.scan).then_some(Coded {
             made,
             clusters,
             cost,
@@ -297,7 +297,7 @@ impl<'a> Searcher<'a> {
     /// Whether that is the better way than a walk, too.
     fn is_by_codes(&self) -> bool {
         let coded = self.coded().zip(self.cost());
-        coded.is_some_and(|(coded, cost)| cost.is_more_than(coded.cost))
+        coded.is_some_and(|(coded, (share, cost))| cost.is_more_than(coded.cost, share))
     }
 
     /// How many neighbours there can be, at most.

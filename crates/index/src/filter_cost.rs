@@ -39,8 +39,9 @@ const CODE_ELEMENT: f64 = 0.0065;
 /// Of a row that is asked for, and for each of its dimensions: some are compared by eight bits, and few by their vectors.
 const ASKED: f64 = 300.0;
 const ASKED_ELEMENT: f64 = 0.6;
-/// What walks take beside what they are reckoned at here: for scans that is no matter, which are exact.
-const WALK: f64 = 1.3;
+/// What a walk takes beside what it is reckoned at here, as a part of that, if next to nothing passes, and in proportion to what does
+/// not: for scans that is no matter, which are exact.
+const IN_THE_WAY: f64 = 0.6;
 /// How much longer than such a walk a scan may take: where the nearest of the rows lie apart from each other, a walk misses
 /// some, and a scan none.
 const SURE: f64 = 2.0;
@@ -95,10 +96,12 @@ impl FilterCost {
             + k as f64 * (ASKED + ASKED_ELEMENT * dim)
     }
 
-    /// Whether it takes longer one way and the other than a search by codes ([`crate::CodedRun::cost`]).
+    /// Whether it takes longer one way and the other than a search by codes ([`crate::CodedRun::cost`]), where `passing` of
+    /// `rows` pass.
     #[must_use]
-    pub fn is_more_than(&self, coded: f64) -> bool {
-        coded < self.scan.min(WALK * self.walk)
+    pub fn is_more_than(&self, coded: f64, (passing, rows): (u64, u64)) -> bool {
+        let others = 1.0 - (passing as f64 / rows.max(1) as f64).min(1.0);
+        coded < self.scan.min(self.walk * (1.0 + IN_THE_WAY * others))
     }
 
     /// Nodes that a walk may look at for the time of the scan.
@@ -169,7 +172,7 @@ mod tests {
             (600, 60_000, 784, 10, (157.0, 13), true),
             (6_000, 60_000, 784, 10, (322.0, 75), true),
             (30_000, 60_000, 784, 10, (792.0, 177), true),
-            (54_000, 60_000, 784, 10, (1_347.0, 251), false),
+            (54_000, 60_000, 784, 10, (1_100.0, 251), false),
             (54_000, 60_000, 784, 32, (3_813.0, 251), true),
             (11_666, 116_659, 384, 10, (3_683.0, 112), true),
             (11_666, 116_659, 384, 64, (7_191.0, 112), true),
@@ -179,7 +182,7 @@ mod tests {
             let coded = FilterCost::coded((codes, clusters), dim, 10);
             let cost = FilterCost::new((passing, rows), dim, (10, ef));
             assert_eq!(
-                cost.is_more_than(coded),
+                cost.is_more_than(coded, (passing, rows)),
                 is_coded,
                 "{passing} of {rows}, {dim} dimensions, effort {ef}: {cost:?}, {coded}"
             );

@@ -128,10 +128,11 @@ impl CodedRun {
     #[must_use]
     pub fn is_useful(&self, rows: u64) -> bool {
         let (k, dim, passing) = (NEAREST[0], self.space().dim, self.len() as u64);
+        let rows = rows.max(passing);
         EFFORTS.iter().any(|ef| {
-            let coded = self.cost(k, self.clusters_at(k, *ef));
-            let cost = FilterCost::new((passing, rows.max(passing)), dim, (k, *ef));
-            cost.is_more_than(coded) || coded < FilterCost::elsewhere(passing, dim, *ef).walk
+            let (coded, share) = (self.cost(k, self.clusters_at(k, *ef)), (passing, rows));
+            let cost = FilterCost::new(share, dim, (k, *ef));
+            cost.is_more_than(coded, share) || coded < FilterCost::elsewhere(passing, dim, *ef).walk
         })
     }
 
