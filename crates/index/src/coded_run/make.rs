@@ -236,7 +236,7 @@ impl Centroids {
             let (part, sum) = &mut parts[nearest.map_or(0, |(cluster, _)| cluster)];
             part.push(at);
             add(sum, &code.floats);
-            if count % SLOTS == 0 {
+            if count.is_multiple_of(SLOTS) {
                 between();
             }
         }

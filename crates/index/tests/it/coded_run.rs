@@ -299,7 +299,7 @@ fn measured(data: &Data, passes: impl Fn(u64) -> bool + Copy) -> Result<CodedRun
 fn the_nearest_clusters_have_as_many_of_the_nearest_as_was_measured() -> Result<()> {
     for metric in Metric::ALL {
         let data = Data::spread(space(Scalar::F32, metric, 128), (12_000, 60), 1.0, 5)?;
-        let passes = |row: u64| row % 3 == 0;
+        let passes = |row: u64| row.is_multiple_of(3);
         let run = measured(&data, passes)?;
         let (mut clusters, mut cost) = (0, 0.0);
         for recall in [0.5, 0.8, 0.95, 0.99] {
