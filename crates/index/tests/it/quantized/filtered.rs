@@ -9,6 +9,15 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// What is known of rows that have no codes of their own.
+fn entries(rows: &[u64], passing: Option<u64>) -> Entries<'_> {
+    Entries {
+        rows,
+        passing,
+        coded: None,
+    }
+}
+
 /// A search with a handful of entries; if it is `known` how many rows pass, one that may go through the others.
 fn filtered(
     graph: &QuantizedGraph,
@@ -126,11 +135,7 @@ fn little_that_lies_elsewhere_is_left_to_a_scan() -> Result<()> {
             k: 10,
             ef: 50,
             passes: &passes,
-            entries: Entries {
-                rows: &far[..100],
-                passing,
-                coded: None,
-            },
+            entries: entries(&far[..100], passing),
             is_over: None,
         };
         let stats = &mut SearchStats::default();
@@ -261,11 +266,7 @@ fn assert_both_ways(
             k: 10,
             ef: 2_000,
             passes,
-            entries: Entries {
-                rows,
-                passing,
-                coded: None,
-            },
+            entries: entries(rows, passing),
             is_over: None,
         };
         let found = graph.search_filtered(query, asked, data, &mut SearchStats::default());
@@ -407,11 +408,7 @@ fn a_walk_that_is_told_to_end_gives_what_it_has() -> Result<()> {
     let data = Data::clustered(floats(96, Metric::Euclidean), 8000, 40, 5)?;
     let graph = build(&data)?;
     let passes = |row: u64| row.is_multiple_of(4);
-    let entries = Entries {
-        rows: &[],
-        passing: None,
-        coded: None,
-    };
+    let entries = entries(&[], None);
     let search = |is_over: Option<IsOver<'_>>| {
         let asked = Filtered {
             k: 200,
@@ -458,11 +455,7 @@ fn wherever_a_walk_is_cut_what_it_gives_passes() -> Result<()> {
                 k: 10,
                 ef: 10 + at % 7,
                 passes: &passes,
-                entries: Entries {
-                    rows: &[],
-                    passing: Some(far.len() as u64),
-                    coded: None,
-                },
+                entries: entries(&[], Some(far.len() as u64)),
                 is_over: Some(&is_over),
             };
             let mut stats = [SearchStats::default(); 2];
