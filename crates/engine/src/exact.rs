@@ -54,32 +54,23 @@ impl Searcher<'_> {
         if self.is_over(found)? {
             return Ok(());
         }
-        let originals = Originals::new(self.view, self.column);
         let shown = |row: u64| self.is_shown(row);
-        let codes = &coded.made.codes;
+        let (codes, stats) = (&coded.made.codes, &mut found.stats);
         match self.codes() {
             Some(graph) if !coded.is_whole() => {
                 let few = (self.k, coded.clusters);
-                let (near, scanned) = codes.nearest(query, few, &shown, &mut found.stats);
-                let mut missing = Vec::new();
-                let counts = (&mut missing, &mut found.stats);
-                let near = near.into_iter();
-                for neighbor in graph.scan_rows(query, self.k, near, &originals, counts) {
-                    top.push(neighbor);
-                }
-                // Those count where they are compared.
-                found.rows_scanned += (scanned - missing.len()) as u64;
-                let vector = |row| Some((row, originals.of(row)?));
-                let mut missing = missing.into_iter().filter_map(vector).collect();
-                compare(query, &mut missing, top, found);
+                let (near, scanned) = codes.nearest(query, few, &shown, stats);
+                // These count where they are compared again.
+                found.rows_scanned += (scanned - near.len()) as u64;
+                self.scan_codes(graph, near.into_iter(), query, top, found)?;
             }
             _ => {
-                let stats = &mut found.stats;
+                let originals = Originals::new(self.view, self.column);
                 let scanned = codes.scan(query, (0, &shown), &originals, top, stats);
                 found.rows_scanned += scanned as u64;
+                originals.check()?;
             }
         }
-        originals.check()?;
         match coded.made.is_whole(rows) {
             true => Ok(()),
             false => self.scan_those(rows, query, coded.made.end, top, found),
@@ -96,7 +87,10 @@ impl Searcher<'_> {
         found: &mut Found,
     ) -> Result<()> {
         match self.codes() {
-            Some(graph) => self.scan_codes(graph, (rows, from), query, top, found),
+            Some(graph) => {
+                let shown = rows.iter_from(from).filter(|row| self.is_shown(*row));
+                self.scan_codes(graph, shown, query, top, found)
+            }
             None if self.column.native && rows.len() < self.view.next_row / 64 => {
                 self.scan_each(rows, query, from, top, found)
             }
@@ -175,20 +169,18 @@ impl Searcher<'_> {
         }
     }
 
-    /// Scans those of `rows` that the view shows by their codes, which leaves few to be compared by their vectors: for the
+    /// Scans rows that the view shows by their codes, which leaves few to be compared by their vectors: for the
     /// same answer a fraction of the memory is read.
     fn scan_codes(
         &self,
         graph: &QuantizedGraph,
-        (rows, from): (&RowSet, u64),
+        shown: impl Iterator<Item = u64>,
         query: &Query,
         top: &mut TopK,
         found: &mut Found,
     ) -> Result<()> {
         let originals = Originals::new(self.view, self.column);
-        let mut missing = Vec::new();
-        let shown = rows.iter_from(from).filter(|row| self.is_shown(*row));
-        let mut shown = shown.peekable();
+        let (mut missing, mut shown) = (Vec::new(), shown.peekable());
         let piece = match self.limits.have_budget() {
             true => CODED_PIECE,
             false => usize::MAX,

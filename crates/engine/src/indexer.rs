@@ -12,7 +12,7 @@ use thread_priority::{
 
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::moving;
 use crate::schema::VectorColumn;
@@ -158,22 +158,13 @@ fn jobs(mut job: impl FnMut() -> bool) -> bool {
 
 /// Makes codes of the next rows that wait to be taken into a graph of codes; false if there were none.
 fn code(dataset: &Dataset, index: &ColumnIndex) -> bool {
-    if index.is_loading() || !index.graph().has_coded_tail() {
-        return false;
-    }
     let watermark = index.watermark();
-    let view = dataset.view();
-    let coded = view
-        .schema
-        .vector(&dataset.name, Some(&index.column))
-        .and_then(|column| index.coded.step(&view, column, watermark));
+    let coded = make_codes(dataset, index, |view, column| {
+        index.coded.step(view, column, watermark)
+    });
     // Others may have taken them all meanwhile.
     index.coded.forget(index.watermark());
-    coded.unwrap_or_else(|error| {
-        // They are scanned by their vectors, and whoever takes them in says why that cannot be done.
-        tracing::debug!(dataset = dataset.name, column = index.column, %error, "no codes of waiting rows");
-        false
-    })
+    coded
 }
 
 /// Makes codes for some filters which are asked for often; false if there is none. No checkpoint holds them.
@@ -189,18 +180,27 @@ fn code_filters(shared: &Shared) -> bool {
 
 /// Makes codes of the rows that pass a filter which is asked for often; false if there is none.
 fn code_filter(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> bool {
+    make_codes(dataset, index, |view, column| {
+        let room = shared.filter_room();
+        dataset.filters.make_codes(view, column, room)
+    })
+}
+
+/// Makes codes beside a graph of codes; false if there is none, or none were made.
+fn make_codes(
+    dataset: &Dataset,
+    index: &ColumnIndex,
+    make: impl FnOnce(&View, &VectorColumn) -> Result<bool>,
+) -> bool {
     if index.is_loading() || !index.graph().has_coded_tail() {
         return false;
     }
     let view = dataset.view();
-    let room = shared.filter_room();
-    let coded = view
-        .schema
-        .vector(&dataset.name, Some(&index.column))
-        .and_then(|column| dataset.filters.make_codes(&view, column, room));
-    coded.unwrap_or_else(|error| {
-        // Searches go without.
-        tracing::debug!(dataset = dataset.name, column = index.column, %error, "no codes for filters");
+    let column = view.schema.vector(&dataset.name, Some(&index.column));
+    let made = column.and_then(|column| make(&view, column));
+    made.unwrap_or_else(|error| {
+        // Searches go without, and whoever takes waiting rows in says why that cannot be done.
+        tracing::debug!(dataset = dataset.name, column = index.column, %error, "no codes");
         false
     })
 }

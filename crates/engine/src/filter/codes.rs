@@ -26,7 +26,7 @@ use crate::view::View;
 const OFTEN: u64 = 64;
 /// Rows that are compared by their codes in the graph as fast.
 const FEWEST: u64 = 256;
-/// Most rows: to make their codes takes a second.
+/// Most rows: to make their codes takes a second or two.
 const MOST: u64 = 1 << 17;
 /// Rows without codes beside those with: of so many one, and some more.
 const BESIDE: (u64, u64) = (8, 64);

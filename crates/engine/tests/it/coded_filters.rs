@@ -35,6 +35,15 @@ fn ids(reply: &SearchReply) -> Vec<Id> {
     found(reply).into_iter().map(|(id, _)| id).collect()
 }
 
+/// An engine with these rows in its graph.
+fn holding(ids: std::ops::Range<i64>) -> (Engine, SchemaRef) {
+    let engine = open(&MemoryDisk::new());
+    let schema = schema("euclidean", DataType::Float32, None);
+    put(&engine, &schema, ids, 0);
+    wait_for_the_index(&engine);
+    (engine, schema)
+}
+
 /// Asks until there are codes.
 fn ask_often(engine: &Engine, filter: &Arc<dyn Filter>) {
     let deadline = Instant::now() + Duration::from_secs(100);
@@ -43,9 +52,7 @@ fn ask_often(engine: &Engine, filter: &Arc<dyn Filter>) {
             return;
         }
         assert!(Instant::now() < deadline, "no codes after {seed} searches");
-        if seed >= 64 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        std::thread::yield_now();
     }
 }
 
@@ -85,11 +92,7 @@ fn a_filter_that_is_asked_for_often_gets_codes_that_find_as_much() {
 
 #[test]
 fn codes_follow_every_change() {
-    let disk = MemoryDisk::new();
-    let engine = open(&disk);
-    let schema = schema("euclidean", DataType::Float32, None);
-    put(&engine, &schema, 0..6_000, 0);
-    wait_for_the_index(&engine);
+    let (engine, schema) = holding(0..6_000);
     let filter = below(3_000);
     ask_often(&engine, &filter);
 
@@ -138,11 +141,7 @@ fn codes_follow_every_change() {
 /// While rows are replaced and deleted, each answer has all that it can have, and nothing else.
 #[test]
 fn answers_are_whole_while_rows_change() {
-    let disk = MemoryDisk::new();
-    let engine = open(&disk);
-    let schema = schema("euclidean", DataType::Float32, None);
-    put(&engine, &schema, 0..5_000, 0);
-    wait_for_the_index(&engine);
+    let (engine, schema) = holding(0..5_000);
     let filter = below(1_000);
     ask_often(&engine, &filter);
     let (is_over, mut by_codes) = (AtomicBool::new(false), 0);
@@ -177,10 +176,7 @@ fn answers_are_whole_while_rows_change() {
 /// The rows that pass lie elsewhere than around the query, and some of them wait for their turn: those are no answer for all.
 #[test]
 fn rows_that_wait_do_not_stand_for_those_that_a_walk_leaves_to_a_scan() {
-    let disk = MemoryDisk::new();
-    let engine = open(&disk);
-    let schema = schema("euclidean", DataType::Float32, None);
-    put(&engine, &schema, 3_000..6_000, 0);
+    let (engine, schema) = holding(3_000..6_000);
     let mut session = engine.put("d", &schema).expect("a good schema");
     let mut put_far = |ids: std::ops::Range<i64>| {
         let batch = far(&schema, ids);

@@ -72,7 +72,7 @@ impl CodedRun {
         let mut top = TopK::new(NEAREST[1]);
         let others = |row: u64| row != own;
         let stats = &mut SearchStats::default();
-        // As searches do that read all clusters: to be surer would take many times as long, for another in a thousand.
+        // By estimates, as searches find them: to be surer would take many times as long.
         let near = self.nearest(&query, (NEAREST[1], self.clusters()), &others, stats);
         for row in near.0 {
             if let Some(vector) = originals.vector(row) {

@@ -17,13 +17,14 @@
 //!
 //! # What is missed
 //!
-//! In the clusters that are read, as good as nothing. The error of an estimate grows with the part of the way to the query that lies
+//! By [`CodedRun::scan`], as good as nothing. The error of an estimate grows with the part of the way to the query that lies
 //! across the way to the row, which is at most the distance between the two. So with the distance `b` of the `k`-th nearest of
 //! what was found already, a row can only come before it if its estimate is within the error that a row at the distance `b` would
 //! have. [`scan::SURE`] standard errors are reckoned with: a row in thirty thousand of those that come before it is farther off by
 //! chance. The error of [RaBitQ](https://arxiv.org/abs/2405.12497) is that of a random rotation, whatever the data.
 //!
-//! How many clusters are to be read is measured ([`CodedRun::measure`]).
+//! [`CodedRun::nearest`], which leaves out clusters, reckons with [`scan::SURE_OF_SOME`] standard errors. How many clusters it is to
+//! read is measured ([`CodedRun::measure`]).
 
 mod make;
 mod measure;

@@ -17,7 +17,7 @@ use crate::top_k::{Neighbor, TopK};
 /// Standard errors by which a row's estimate may be off.
 pub(super) const SURE: f32 = 4.0;
 /// The same where clusters are left out, so that a row may be missed anyway: one in fifty of those at the edge is.
-const SURE_OF_SOME: f32 = 2.0;
+pub(super) const SURE_OF_SOME: f32 = 2.0;
 /// Standard error of `<P q, s>` in units of the part of the query that lies across the row's way: the length of what the signs have
 /// across it, for a long vector of normal elements `sqrt(1 - 2 / pi)` of the root of the dimension.
 const ACROSS: f32 = 0.61;

@@ -135,7 +135,13 @@ fn filtered_answers_are_complete_and_hold_nothing_else_whatever_is_written() {
     let writes = writes.into_inner();
     eprintln!("{all} requests beside {writes} writes and {rounds} checkpoints: {ways:?}");
     assert!(writes >= all / FOR_A_WRITE - 1 && rounds > 0);
-    for way in ["graph_filtered", "scan", "sql", "sql_nearest"] {
+    for way in [
+        "exact_filtered",
+        "graph_filtered",
+        "scan",
+        "sql",
+        "sql_nearest",
+    ] {
         assert!(ways.contains_key(way), "none went by {way}: {ways:?}");
     }
     if all >= MANY {
