@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use longbow_index::CodedRun;
+use longbow_index::{CodedRun, Frame};
 use parking_lot::Mutex;
 
+use crate::column_index::Reached;
 use crate::error::Result;
+use crate::originals::Originals;
 use crate::schema::VectorColumn;
 use crate::turn::Turn;
 use crate::vectors::Vectors;
@@ -14,8 +16,16 @@ use crate::view::View;
 
 /// Bytes of vectors that are read as fast as it takes to turn a query for their codes: fewer get none.
 const LEAST_BYTES: usize = 512 << 10;
-/// Most rows of a run: some ten milliseconds of work, for which other work of the thread waits.
+/// Most rows of a run: some ten milliseconds of work, or fifty, for which other work of the thread waits.
 const MOST: u64 = 8_192;
+/// Rows that are put into clusters, at least: fewer are compared as fast as centroids.
+const CLUSTERED: usize = 1_024;
+/// Runs that are in no clusters yet from which on these come first.
+const PLAIN_RUNS: usize = 8;
+/// Rows that stand for queries.
+const SAMPLE: usize = 128;
+/// Most waiting rows that are expected in an answer for which a part of the clusters is read.
+const NEAREST: usize = 10;
 /// Of the rotation.
 const SEED: u64 = 0x7461_696c;
 
@@ -23,8 +33,19 @@ const SEED: u64 = 0x7461_696c;
 #[derive(Debug, Default)]
 pub(crate) struct CodedTail {
     runs: ArcSwapOption<Vec<Coded>>,
-    /// Held to make another.
+    /// Held to change them.
+    changing: Mutex<()>,
+    /// Held by a thread that stands back while it makes another, so that those do not make it twice.
     making: Mutex<()>,
+}
+
+/// Who makes codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Maker {
+    /// One of the threads that take what processor time is left: it may hold up what it has begun for long.
+    StandsBack,
+    /// One that searches wait for, and that waits for nobody.
+    InHaste,
 }
 
 /// The rows `first..end`: those with codes, and others that are dead or have no vector.
@@ -33,6 +54,24 @@ pub(crate) struct Coded {
     pub first: u64,
     pub end: u64,
     pub codes: Arc<CodedRun>,
+    kind: Kind,
+}
+
+/// How codes are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Plain,
+    Clustered,
+}
+
+impl Coded {
+    fn rows(&self) -> u64 {
+        self.end - self.first
+    }
+
+    fn is_clustered(&self) -> bool {
+        self.kind == Kind::Clustered
+    }
 }
 
 impl CodedTail {
@@ -48,35 +87,72 @@ impl CodedTail {
         runs.map(|run| run.codes.memory_bytes()).sum()
     }
 
-    /// Forgets runs below the watermark; later, if codes are being made just now.
+    /// Forgets runs below the watermark.
     pub fn forget(&self, watermark: u64) {
         let is_over = |run: &Coded| run.end <= watermark;
-        if self.runs().is_some_and(|runs| runs.iter().any(is_over))
-            && let Some(_making) = self.making.try_lock()
-        {
+        if self.runs().is_some_and(|runs| runs.iter().any(is_over)) {
+            let _changing = self.changing.lock();
             self.set(self.runs_from(watermark));
         }
     }
 
-    /// Makes codes of the next rows of a view, if there are enough without; false if there are not.
+    /// Makes codes of the next rows of a view, if there are enough without; or else puts runs into clusters, of which a search reads
+    /// a part, which takes some times as long. False if there is nothing to do.
     ///
     /// # Errors
     /// If a batch cannot be read.
-    pub fn step(&self, view: &View, column: &VectorColumn, watermark: u64) -> Result<bool> {
-        let Some(_making) = self.making.try_lock() else {
-            return Ok(false);
-        };
-        let mut runs = self.runs_from(watermark);
-        let from = runs.last().map_or(watermark, |run| run.end);
-        let waiting = view.next_row.saturating_sub(from);
-        let least = LEAST_BYTES.div_ceil(column.space.row_bytes());
-        if waiting < least as u64 {
+    pub fn step(
+        &self,
+        view: &View,
+        column: &VectorColumn,
+        watermark: u64,
+        maker: Maker,
+    ) -> Result<bool> {
+        let making = self.making.try_lock();
+        if making.is_none() && maker == Maker::StandsBack {
             return Ok(false);
         }
-        let first = absorb(&mut runs, waiting, from);
-        runs.push(code(view, column, first)?);
-        self.set(runs);
+        let runs = self.runs_from(watermark);
+        let from = runs.last().map_or(watermark, |run| run.end);
+        let waiting = view.next_row.saturating_sub(from);
+        let to_cluster = to_cluster(&runs);
+        let plain = runs.iter().filter(|run| !run.is_clustered()).count();
+        let is_urgent =
+            waiting >= least_rows(column) && (plain < PLAIN_RUNS || to_cluster.is_none());
+        let rows = match is_urgent {
+            true => {
+                let first = absorb(&runs, waiting, CLUSTERED as u64).unwrap_or(from);
+                Some((first, view.next_row.min(from + MOST)))
+            }
+            false => to_cluster,
+        };
+        let Some((first, end)) = rows else {
+            return Ok(false);
+        };
+        // Of runs in one frame a search turns its query once; what all are absorbed by may be unlike them.
+        let kept = runs.iter().find(|run| run.end <= first);
+        let frame = kept.map(|run| run.codes.frame());
+        let kind = match is_urgent {
+            true => Kind::Plain,
+            false => Kind::Clustered,
+        };
+        self.put(code(view, column, (first, end), frame, kind)?, watermark);
         Ok(true)
+    }
+
+    /// Takes a run in the place of those that it absorbed, unless somebody else has changed them.
+    fn put(&self, run: Coded, watermark: u64) {
+        let _changing = self.changing.lock();
+        let mut runs = self.runs_from(watermark);
+        runs.retain(|of| of.first < run.first || of.end > run.end);
+        let at = runs.partition_point(|of| of.first < run.first);
+        let (before, behind) = runs.split_at(at);
+        if before.last().is_none_or(|of| of.end == run.first)
+            && behind.first().is_none_or(|of| of.first == run.end)
+        {
+            runs.insert(at, run);
+            self.set(runs);
+        }
     }
 
     fn runs_from(&self, watermark: u64) -> Vec<Coded> {
@@ -85,31 +161,68 @@ impl CodedTail {
         runs.filter(|run| run.end > watermark).cloned().collect()
     }
 
-    /// Only who makes another may.
+    /// Only who holds `changing` may.
     fn set(&self, runs: Vec<Coded>) {
         self.runs.store((!runs.is_empty()).then(|| Arc::new(runs)));
     }
 }
 
-/// Takes away the last runs as long as they are shorter than what comes, and tells where what comes begins then: so runs are
-/// few, and each row is coded a few times at most.
-fn absorb(runs: &mut Vec<Coded>, mut coming: u64, mut from: u64) -> u64 {
-    while let Some(last) = runs.last()
-        && let rows = last.end - last.first
-        && rows <= coming
-        && rows + coming <= MOST
-    {
-        coming += rows;
-        from = last.first;
-        runs.pop();
-    }
-    from
+/// So many rows without codes are left to be read.
+fn least_rows(column: &VectorColumn) -> u64 {
+    LEAST_BYTES.div_ceil(column.space.row_bytes()) as u64
 }
 
-/// Codes of the living rows from `first` on, of [`MOST`] or to the end.
-fn code(view: &View, column: &VectorColumn, first: u64) -> Result<Coded> {
+/// The first rows that are to be put into clusters: those of runs that follow each other and are in none yet, and of others before that
+/// are no longer than these.
+fn to_cluster(runs: &[Coded]) -> Option<(u64, u64)> {
+    let mut begin = 0;
+    while begin < runs.len() {
+        let (mut end, mut rows, mut living) = (begin, 0, 0);
+        while let Some(run) = runs.get(end)
+            && !run.is_clustered()
+            && (end == begin || rows + run.rows() <= MOST)
+        {
+            rows += run.rows();
+            living += run.codes.len();
+            end += 1;
+        }
+        if living >= CLUSTERED {
+            let first = absorb(&runs[..begin], rows, MOST);
+            return Some((first.unwrap_or(runs[begin].first), runs[end - 1].end));
+        }
+        begin = end.max(begin + 1);
+    }
+    None
+}
+
+/// Where the last of some runs begin that are no longer than what comes, up to so many rows with it: so runs are few, and each row is
+/// coded a few times at most.
+fn absorb(runs: &[Coded], mut coming: u64, most: u64) -> Option<u64> {
+    let last = runs.iter().rev().take_while(|run| {
+        let is_absorbed = run.rows() <= coming && run.rows() + coming <= most;
+        coming += run.rows();
+        is_absorbed
+    });
+    last.last().map(|run| run.first)
+}
+
+/// Whether a search that found an index like this has to read so many vectors of waiting rows that somebody should make haste with
+/// their codes.
+pub(crate) fn is_missed(index: &Reached, view: &View, column: &VectorColumn) -> bool {
+    let coded = index.coded.as_ref().and_then(|runs| runs.last());
+    let from = coded.map_or(index.watermark, |run| run.end.max(index.watermark));
+    view.next_row.saturating_sub(from) >= least_rows(column)
+}
+
+/// Codes of the living rows from a first one to an end.
+fn code(
+    view: &View,
+    column: &VectorColumn,
+    (first, end): (u64, u64),
+    frame: Option<Frame>,
+    kind: Kind,
+) -> Result<Coded> {
     let turn = Turn::begin();
-    let end = view.next_row.min(first + MOST);
     let parts: Vec<_> = view
         .parts(first)
         .take_while(|part| part.runs.first().is_some_and(|run| run.first_row < end))
@@ -127,10 +240,35 @@ fn code(view: &View, column: &VectorColumn, first: u64) -> Result<Coded> {
             }));
         }
     }
-    let codes = Arc::new(CodedRun::new(column.space, SEED, &rows, &|| {
-        turn.give_way()
-    })?);
-    Ok(Coded { first, end, codes })
+    let between = || turn.give_way();
+    let frame = match frame {
+        Some(frame) => frame,
+        None => Frame::around(column.space, SEED, &rows)?,
+    };
+    // Some may have died since.
+    let kind = match rows.len() < CLUSTERED {
+        true => Kind::Plain,
+        false => kind,
+    };
+    let codes = match kind {
+        Kind::Clustered => {
+            let mut codes = CodedRun::clustered_in_haste(&frame, &rows, &between);
+            let originals = Originals::new(view, column);
+            let step = rows.len().div_ceil(SAMPLE);
+            let sample = rows.iter().step_by(step).copied().collect();
+            codes.measure(&[sample], NEAREST, &originals, &between)?;
+            originals.check()?;
+            codes
+        }
+        Kind::Plain => CodedRun::new(&frame, &rows, &between),
+    };
+    let codes = Arc::new(codes);
+    Ok(Coded {
+        first,
+        end,
+        codes,
+        kind,
+    })
 }
 
 #[cfg(test)]

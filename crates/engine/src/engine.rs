@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::apply::Applied;
 use crate::catalog::{Catalog, check_name};
+use crate::coder;
 use crate::dataset::Dataset;
 use crate::deadline::Deadline;
 use crate::entry::{Op, SchemaText, Small};
@@ -383,6 +384,7 @@ impl Inner {
         self.shared.stopping.store(true, Ordering::Release);
         self.shared.indexers.ring_all();
         self.shared.starved.ring();
+        self.shared.coder.stop();
         self.shared.maintenance.ring();
         self.shared.recall.ring();
         for thread in threads.others {
@@ -437,6 +439,8 @@ impl Threads {
             "index-steady".into(),
             Box::new(move || indexer::run(&starved, 0, indexer::Share::Steady)),
         ));
+        let coded = Arc::clone(shared);
+        others.push(spawn("codes".into(), Box::new(move || coder::run(&coded))));
         let maintained = Arc::clone(shared);
         others.push(spawn(
             "maintenance".into(),

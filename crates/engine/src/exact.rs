@@ -1,6 +1,6 @@
 //! The exact part of a search: rows compared one by one.
 
-use longbow_index::{QuantizedGraph, Query, TopK, flat};
+use longbow_index::{Aim, QuantizedGraph, Query, TopK, flat};
 
 use crate::column_index::Reached;
 use crate::error::Result;
@@ -12,6 +12,8 @@ use crate::vectors::Vectors;
 
 /// Rows that are compared before the time limits are looked at.
 const PIECE: usize = 4_096;
+/// Clusters of waiting rows of which a search reads no fewer, so that it finds a row by its own vector even if that lies between two.
+const FEWEST_CLUSTERS: usize = 2;
 /// The same for rows that are compared by their codes: each piece has some compared by their vectors.
 const CODED_PIECE: usize = 65_536;
 
@@ -66,7 +68,9 @@ impl Searcher<'_> {
             }
             _ => {
                 let originals = Originals::new(self.view, self.column);
-                let scanned = codes.scan(query, (0, &shown), &originals, top, stats);
+                let all = codes.clusters();
+                let aim = codes.frame().aim(query);
+                let scanned = codes.scan(&aim, all, (0, &shown), &originals, top, stats);
                 found.rows_scanned += scanned as u64;
                 originals.check()?;
             }
@@ -110,6 +114,7 @@ impl Searcher<'_> {
         let mut from = index.watermark;
         let runs = index.coded.iter().flat_map(|runs| runs.iter());
         let originals = Originals::new(self.view, self.column);
+        let mut aim: Option<Aim<'_>> = None;
         for run in runs.filter(|run| run.end > index.watermark) {
             if self.is_over(found)? {
                 break;
@@ -117,13 +122,31 @@ impl Searcher<'_> {
             debug_assert!(run.first <= from, "no row between is without codes");
             let wanted = |row: u64| self.is_wanted(row);
             let rows = (from, &wanted as &dyn Fn(u64) -> bool);
-            found.rows_scanned +=
-                run.codes
-                    .scan(query, rows, &originals, top, &mut found.stats) as u64;
+            let codes = &run.codes;
+            // Where few rows are wanted, or some are missed, those that lie elsewhere may be needed.
+            let clusters = match self.rows.matching.is_none() && top.bound() < f32::INFINITY {
+                true => codes
+                    .clusters_for(self.expected_among(codes.len()), self.recall_by_codes())
+                    .max(FEWEST_CLUSTERS),
+                false => codes.clusters(),
+            };
+            let stats = &mut found.stats;
+            let aim = match &mut aim {
+                Some(aim) if aim.is_of(codes) => aim,
+                other => other.insert(codes.frame().aim(query)),
+            };
+            let scanned = codes.scan(aim, clusters, rows, &originals, top, stats);
+            found.rows_scanned += scanned as u64;
             from = run.end;
         }
         originals.check()?;
         Ok(from)
+    }
+
+    /// How many of the nearest are expected among so many rows.
+    fn expected_among(&self, rows: usize) -> usize {
+        let share = rows as f64 / self.view.live.max(1) as f64;
+        ((self.k as f64 * share).ceil() as usize).clamp(1, self.k)
     }
 
     fn scan_all(&self, query: &Query, from: u64, top: &mut TopK, found: &mut Found) -> Result<()> {

@@ -10,6 +10,7 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
+use crate::coded_tail::Maker;
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -27,8 +28,10 @@ const NICENESS: i32 = 10;
 /// How long a thread that has just had work sleeps before it waits to be woken: rows that come one by one are taken some at a time, and
 /// whoever writes them does not wake threads for each, which takes as long as the write.
 const NAP: Duration = Duration::from_millis(1);
-/// Time without a finished job after which the steady indexer steps in.
-const STARVED: Duration = Duration::from_millis(500);
+/// Time between two looks of the steady indexer, and time for which the idle ones must have had something to do without getting it done
+/// before it steps in.
+const RESTED: Duration = Duration::from_millis(250);
+const STARVED: Duration = Duration::from_millis(250);
 
 /// Jobs of an index between two steps that rid it of dead rows: those cost searches less than rows that wait.
 const JOBS: usize = 4;
@@ -78,12 +81,14 @@ fn idle(shared: &Shared, worker: usize) {
 fn steady(shared: &Shared) {
     let mut before = 0;
     while !shared.stopping.load(Ordering::Acquire) {
-        shared.starved.wait(STARVED);
+        shared.starved.wait(RESTED);
+        let is_stuck = || shared.jobs_done.load(Ordering::Relaxed) == before;
+        if is_stuck() {
+            // Or there was nothing to do until a moment ago.
+            shared.starved.wait(STARVED);
+        }
         // Job after job for as long as the idle ones get nothing done.
-        while shared.jobs_done.load(Ordering::Relaxed) == before
-            && !shared.stopping.load(Ordering::Acquire)
-            && round(shared, 0)
-        {}
+        while is_stuck() && !shared.stopping.load(Ordering::Acquire) && round(shared, 0) {}
         before = shared.jobs_done.load(Ordering::Relaxed);
     }
 }
@@ -111,6 +116,11 @@ pub(crate) fn stand_back_for_all() {
     stand_back(Share::Idle);
 }
 
+/// Lets the calling thread have the processor before those who stand back for all, and after others.
+pub(crate) fn stand_back_a_little() {
+    stand_back(Share::Steady);
+}
+
 /// Failing to stand back only makes the thread compete.
 fn stand_back(share: Share) {
     let stood_back = match share {
@@ -129,7 +139,7 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
     let mut worked = vacuum::text_step(dataset);
     for index in dataset.indexes().iter() {
         if moving::may_take(shared, index) {
-            worked |= take_some(dataset, index);
+            worked |= take_some(shared, dataset, index);
         }
         worked |= vacuum::step(dataset, index);
         if let Some(successor) = index.successor() {
@@ -141,11 +151,11 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
 }
 
 /// Takes rows into an index, some jobs of them; false if there were none. Codes come first: a row that waits without costs searches
-/// the most.
-fn take_some(dataset: &Dataset, index: &ColumnIndex) -> bool {
+/// the most. While there are searches, the coder sees to them.
+fn take_some(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> bool {
     let mut coded = false;
     let taken = jobs(|| {
-        coded |= code(dataset, index);
+        coded |= !shared.coder.is_searched() && code(dataset, index, Maker::StandsBack);
         take(dataset, index)
     });
     coded || taken
@@ -157,10 +167,10 @@ fn jobs(mut job: impl FnMut() -> bool) -> bool {
 }
 
 /// Makes codes of the next rows that wait to be taken into a graph of codes; false if there were none.
-fn code(dataset: &Dataset, index: &ColumnIndex) -> bool {
+pub(crate) fn code(dataset: &Dataset, index: &ColumnIndex, maker: Maker) -> bool {
     let watermark = index.watermark();
     let coded = make_codes(dataset, index, |view, column| {
-        index.coded.step(view, column, watermark)
+        index.coded.step(view, column, watermark, maker)
     });
     // Others may have taken them all meanwhile.
     index.coded.forget(index.watermark());

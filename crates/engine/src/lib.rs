@@ -53,6 +53,7 @@ mod changed;
 mod changes;
 mod checkpoint;
 mod coded_tail;
+mod coder;
 mod column_index;
 mod compact;
 mod configured;

@@ -12,6 +12,7 @@ use arrow_schema::{DataType, Field, FieldRef, Schema};
 use serde::Serialize;
 
 use crate::answer::{Answered, Asked, Words, alpha_of};
+use crate::coded_tail;
 use crate::column_index::Reached;
 use crate::cursor::Cursor;
 use crate::dataset::Dataset;
@@ -317,6 +318,11 @@ impl Engine {
         rows: &Rows,
     ) -> (Plan, Searcher<'a>) {
         let plan = self.plan(at.dataset, request, column, at.reached);
+        let reached = at.reached.get(&column.name).filter(|_| !plan.exact);
+        if let Some(reached) = reached.filter(|reached| reached.graph.has_coded_tail()) {
+            let misses = coded_tail::is_missed(reached, at.view, column);
+            self.shared().coder.note_search(misses);
+        }
         let searcher = Searcher {
             view: at.view,
             column,

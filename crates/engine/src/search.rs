@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_schema::FieldRef;
-use longbow_index::{Entries, FilterCost, Neighbor, Query, SearchStats, TopK};
+use longbow_index::{CodedRun, Entries, FilterCost, Neighbor, Query, SearchStats, TopK};
 
 use crate::column_index::Reached;
 use crate::effort::Effort;
@@ -280,18 +280,23 @@ impl<'a> Searcher<'a> {
     pub fn coded(&self) -> Option<Coded<'_>> {
         let made = self.rows.coded.as_deref()?;
         let codes = &made.codes;
-        let clusters = match (&self.effort, self.target) {
-            (Effort::Fixed(ef), None) => codes.clusters_at(self.k, *ef),
-            // Queries may be less like the rows than those by which it was measured.
-            (Effort::Target(target, _), _) => codes.clusters_for(self.k, half_way_up(*target)),
-            (Effort::Fixed(_), Some(target)) => codes.clusters_for(self.k, half_way_up(target)),
-        };
+        let clusters = codes.clusters_for(self.k, self.recall_by_codes());
         let cost = codes.cost(self.k, clusters);
         (cost < self.cost()?.1.scan).then_some(Coded {
             made,
             clusters,
             cost,
         })
+    }
+
+    /// The recall by which it is decided how many clusters of codes are read.
+    pub fn recall_by_codes(&self) -> f32 {
+        match (&self.effort, self.target) {
+            (Effort::Fixed(ef), None) => CodedRun::recall_at(self.k, *ef),
+            // Queries may be less like the rows than those by which it was measured.
+            (Effort::Target(target, _), _) => half_way_up(*target),
+            (Effort::Fixed(_), Some(target)) => half_way_up(target),
+        }
     }
 
     /// Whether that is the better way than a walk, too.

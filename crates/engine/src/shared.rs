@@ -13,6 +13,7 @@ use crate::applier::Applier;
 use crate::apply::{Applied, Committed};
 use crate::bell::Bell;
 use crate::catalog::Catalog;
+use crate::coder::Coder;
 use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
 use crate::helpers::Helpers;
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     pub starved: Bell,
     /// Rounds in which an idle indexer got something done.
     pub jobs_done: AtomicU64,
+    /// Makes codes of rows that wait for an index.
+    pub coder: Coder,
     pub maintenance: Bell,
     /// What the indexers did that no checkpoint holds.
     pub unsaved: UnsavedWork,
@@ -89,6 +92,7 @@ impl Shared {
             indexers: Bell::default(),
             starved: Bell::default(),
             jobs_done: AtomicU64::new(0),
+            coder: Coder::default(),
             maintenance: Bell::default(),
             unsaved: UnsavedWork::default(),
             rebuilt_graphs: AtomicUsize::new(0),
@@ -159,6 +163,7 @@ impl Shared {
         self.applied.send_replace(index);
         answer.send();
         self.indexers.ring();
+        self.coder.note_rows();
     }
 
     /// [`Shared::submit`] for the operations that are not hot.

@@ -92,7 +92,7 @@ mod visits;
 
 pub use bytes_per_row::RowBytes;
 pub use checkpoint::{Saved, VectorSource};
-pub use coded_run::CodedRun;
+pub use coded_run::{Aim, CodedRun, Frame};
 pub use error::{Error, Result};
 pub use filter_cost::FilterCost;
 pub use filtered::{Entries, Filtered};

@@ -1,3 +1,5 @@
+use crate::origin::MAX_DIM;
+
 /// A vector as its eight-bit code: `scale * code` is the rotated vector, nearly.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Vector8 {
@@ -12,13 +14,17 @@ pub(crate) struct Vector8 {
 impl Vector8 {
     /// A code of `code.len()` elements with its scale.
     pub(crate) fn new(code: &[u8], scale: f32) -> Self {
-        let elements = || code.iter().map(|c| i32::from(*c as i8));
-        let squares: i64 = elements().map(|c| i64::from(c * c)).sum();
+        debug_assert!(code.len() <= 2 * MAX_DIM, "sums are within 32 bits");
+        // Without a check of each sum, so that many are added at a time.
+        let sum_of = |of: fn(i32) -> i32| {
+            let elements = code.iter().map(|c| of(i32::from(*c as i8)));
+            elements.fold(0, i32::wrapping_add)
+        };
         Vector8 {
             code: code.as_ptr().cast(),
             scale,
-            norm: scale * scale * squares as f32,
-            sum: elements().sum(),
+            norm: scale * scale * sum_of(|c| c.wrapping_mul(c)) as f32,
+            sum: sum_of(|c| c),
         }
     }
 }

@@ -21,9 +21,12 @@ fn index(dataset: &Dataset) -> Arc<ColumnIndex> {
 
 fn step(dataset: &Dataset) -> Result<bool> {
     let (index, view) = (index(dataset), dataset.view());
-    index
-        .coded
-        .step(&view, &view.schema.vectors[0], index.watermark())
+    index.coded.step(
+        &view,
+        &view.schema.vectors[0],
+        index.watermark(),
+        Maker::StandsBack,
+    )
 }
 
 /// Takes rows into the graph, of so many jobs.
@@ -75,6 +78,13 @@ fn find(dataset: &Dataset, exact: bool, matching: Option<Matching>) -> Result<Ve
 
 /// Checks that searches find those of a scan's rows that wait, and tells how many rows they scanned for each query.
 fn check(dataset: &Dataset, matching: Option<RowSet>) -> Result<u64> {
+    let (recall, scanned) = recall(dataset, matching)?;
+    assert_eq!(recall, 1.0);
+    Ok(scanned)
+}
+
+/// Of a scan's rows that wait, the part that searches find; and how many rows these scanned, on average.
+fn recall(dataset: &Dataset, matching: Option<RowSet>) -> Result<(f64, u64)> {
     let matching = matching.map(Matching::from);
     let found = find(dataset, false, matching.clone())?;
     let exact = find(dataset, true, matching.clone())?;
@@ -84,21 +94,19 @@ fn check(dataset: &Dataset, matching: Option<RowSet>) -> Result<u64> {
         None => &[Strategy::GraphAndTail],
     };
     let waiting = index(dataset).watermark();
-    let mut waited = 0;
+    let (mut waited, mut known) = (0, 0);
     for (found, exact) in found.iter().zip(&exact) {
         assert!(expected.contains(&found.strategy), "{:?}", found.strategy);
         let told: Vec<_> = found.neighbors.iter().map(bits).collect();
         let of_scan = exact.neighbors.iter().filter(|of| of.row >= waiting);
         let of_scan: Vec<_> = of_scan.map(bits).collect();
         waited += of_scan.len();
-        assert!(
-            of_scan.iter().all(|of| told.contains(of)),
-            "{of_scan:?} {told:?}"
-        );
+        known += of_scan.iter().filter(|of| told.contains(of)).count();
         assert_eq!(told.len(), 10);
     }
     assert!(waited > 100, "{waited}");
-    Ok(found[0].rows_scanned)
+    let scanned: u64 = found.iter().map(|found| found.rows_scanned).sum();
+    Ok((known as f64 / waited as f64, scanned / found.len() as u64))
 }
 
 fn bits(neighbor: &Neighbor) -> (u64, u32) {
@@ -109,18 +117,75 @@ fn bits(neighbor: &Neighbor) -> (u64, u32) {
 fn waiting_rows_are_found_by_their_codes_as_by_a_scan() -> Result<()> {
     let dataset = dataset(6_000)?;
     take(&dataset, 32)?;
-    assert!(step(&dataset)? && !step(&dataset)?, "all at once");
+    assert!(step(&dataset)?, "all at once");
     assert_eq!(runs(&dataset), [(2_048, 6_000)]);
     // Dead since: those with codes, those of the graph, and one that is not.
     put(&dataset, 3, 6_000..6_100)?;
     dataset.apply_delete_ids(4, &[40, 3_000, 5_999, 6_007].map(Id::Int))?;
-    assert!(!step(&dataset)?, "too few");
     assert_eq!(check(&dataset, None)?, 4_052);
     let mut most = RowSet::default();
     most.insert_rows((0..6_100).filter(|row| row % 20 != 0));
     check(&dataset, Some(most))?;
     take(&dataset, 12)?;
     assert_eq!(check(&dataset, None)?, 3_284);
+    Ok(())
+}
+
+#[test]
+fn of_waiting_rows_in_clusters_a_part_is_read() -> Result<()> {
+    let dataset = dataset(6_000)?;
+    take(&dataset, 32)?;
+    assert!(step(&dataset)? && step(&dataset)? && !step(&dataset)?);
+    assert_eq!(runs(&dataset), [(2_048, 6_000)]);
+    // Too few to be coded, and some that are dead.
+    put(&dataset, 3, 6_000..6_100)?;
+    dataset.apply_delete_ids(4, &[40, 3_000, 5_999, 6_007].map(Id::Int))?;
+    assert!(!step(&dataset)?, "too few");
+    let (found, scanned) = recall(&dataset, None)?;
+    assert!(
+        found >= 0.97 && (200..2_000).contains(&scanned),
+        "{found} {scanned}"
+    );
+    // Who filters may want any.
+    let mut most = RowSet::default();
+    most.insert_rows((0..6_100).filter(|row| row % 20 != 0));
+    check(&dataset, Some(most))?;
+    // Rows of all clusters come into the graph.
+    take(&dataset, 12)?;
+    let (found, fewer) = recall(&dataset, None)?;
+    assert!(found >= 0.97 && fewer < scanned, "{found} {fewer}");
+    Ok(())
+}
+
+#[test]
+fn rows_are_put_into_clusters_once() -> Result<()> {
+    let dataset = dataset(2_000)?;
+    take(&dataset, 4)?;
+    let (index, view) = (index(&dataset), dataset.view());
+    let column = &view.schema.vectors[0];
+    let mut steps = 0;
+    while index.coded.step(&view, column, 256, Maker::InHaste)? {
+        steps += 1;
+    }
+    assert_eq!((steps, runs(&dataset)), (2, vec![(256, 2_000)]));
+    Ok(())
+}
+
+#[test]
+fn a_maker_in_haste_does_not_wait_and_the_slower_is_left() -> Result<()> {
+    let dataset = dataset(6_000)?;
+    let (index, view) = (index(&dataset), dataset.view());
+    let column = &view.schema.vectors[0];
+    let held = index.coded.making.lock();
+    assert!(!index.coded.step(&view, column, 0, Maker::StandsBack)?);
+    assert!(index.coded.step(&view, column, 0, Maker::InHaste)?);
+    drop(held);
+    let of = runs(&dataset);
+    assert_eq!(of, [(0, 6_000)]);
+    // One that began before, and has fewer rows.
+    let slower = code(&view, column, (0, 5_000), None, Kind::Plain)?;
+    index.coded.put(slower, 0);
+    assert_eq!(runs(&dataset), of);
     Ok(())
 }
 
@@ -138,7 +203,7 @@ fn runs_are_few_and_go_when_their_rows_are_indexed() -> Result<()> {
     }
     while step(&dataset)? {}
     let told = runs(&dataset);
-    assert!(most <= 8 && told.len() <= 8, "{most}, {told:?}");
+    assert!(most <= 14 && told.len() <= 8, "{most}, {told:?}");
     assert_eq!((told[0].0, told[told.len() - 1].1), (256, rows));
     assert!(index(&dataset).coded.memory_bytes() > 41_000 * 96 / 8);
     // As if all were in the graph.

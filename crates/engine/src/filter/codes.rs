@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use longbow_index::CodedRun;
+use longbow_index::{CodedRun, Frame};
 use parking_lot::Mutex;
 
 use super::RowSet;
@@ -32,6 +32,8 @@ const MOST: u64 = 1 << 17;
 const BESIDE: (u64, u64) = (8, 64);
 /// Rows that stand for queries, of each kind.
 const SAMPLE: usize = 64;
+/// Most rows that searches ask for which read a part of the clusters.
+const NEAREST: usize = 100;
 /// Of the rotation.
 const SEED: u64 = 0x6669_6c74;
 
@@ -182,13 +184,14 @@ impl Made {
         let vectors: Vec<(u64, &[u8])> = living
             .filter_map(|row| Some((row, originals.of(row)?)))
             .collect();
-        let mut codes = CodedRun::clustered(column.space, SEED, &vectors, &between)?;
+        let frame = Frame::around(column.space, SEED, &vectors)?;
+        let mut codes = CodedRun::clustered(&frame, &vectors, &between);
         let step = vectors.len().div_ceil(SAMPLE).max(1);
         let passing = vectors.iter().step_by(step).copied().collect();
         let others = sample(view, column, SAMPLE as u64)?;
         let others = others.iter().filter(|(row, _)| !rows.contains(*row));
         let others = others.map(|(row, vector)| (*row, &vector[..])).collect();
-        codes.measure(&[passing, others], &originals, &between)?;
+        codes.measure(&[passing, others], NEAREST, &originals, &between)?;
         drop(vectors);
         originals.check()?;
         Ok(Made {

@@ -1,9 +1,11 @@
 //! How runs are made.
 
+use std::sync::Arc;
+
 use longbow_kernels::rabitq::{self, DIM_STEP, SLOTS};
 
 use super::scan::HUGE;
-use super::{Cluster, CodedRun, NONE, stride};
+use super::{Cluster, CodedRun, Frame, NONE, stride};
 use crate::encode::{Centre, Encoded, Encoder};
 use crate::error::Result;
 use crate::lines::{Lines, put_signs};
@@ -22,56 +24,75 @@ const ROUNDS: usize = 1;
 const ROWS_A_ROOT: f64 = 1.5;
 const CLUSTER: (f64, f64) = (64.0, 512.0);
 
-impl CodedRun {
-    /// Codes of rows and their vectors, which are in order of the rows, in one cluster. `between` is called after each few of
-    /// them.
+impl Frame {
+    /// For codes of vectors like these, and a seed of the rotation.
     ///
     /// # Errors
     /// If the dimension is out of range.
-    pub fn new(
-        space: Space,
-        seed: u64,
-        vectors: &[(u64, &[u8])],
-        between: &dyn Fn(),
-    ) -> Result<Self> {
-        let mut run = Self::empty(space, seed, vectors)?;
+    pub fn around(space: Space, seed: u64, vectors: &[(u64, &[u8])]) -> Result<Self> {
+        space.check_dim(crate::origin::MAX_DIM)?;
+        let step = vectors.len().div_ceil(SAMPLE).max(1);
+        let sample = vectors.iter().step_by(step).map(|(_, vector)| *vector);
+        let centre = Centre::of(space, sample);
+        Ok(Frame(Arc::new(Encoder::new(space, seed, Some(centre)))))
+    }
+}
+
+impl CodedRun {
+    /// Codes of rows and their vectors, which are in order of the rows, in one cluster. `between` is called after each few of
+    /// them.
+    #[must_use]
+    pub fn new(frame: &Frame, vectors: &[(u64, &[u8])], between: &dyn Fn()) -> Self {
+        let mut run = Self::empty(frame, vectors);
         run.centroids = vec![0; run.encoder.dim()];
         let all = (0..vectors.len()).collect();
         run.fill(vectors, &[all], &[0.0], between);
-        Ok(run)
+        run
     }
 
     /// The same in clusters, of which many searches read a few.
-    ///
-    /// # Errors
-    /// As [`CodedRun::new`].
-    pub fn clustered(
-        space: Space,
-        seed: u64,
+    #[must_use]
+    pub fn clustered(frame: &Frame, vectors: &[(u64, &[u8])], between: &dyn Fn()) -> Self {
+        let centroids = Centroids::of_halves(&frame.0, vectors, between);
+        Self::around(frame, centroids, vectors, between)
+    }
+
+    /// The same in half the time, in clusters less even, of which searches read some more.
+    #[must_use]
+    pub fn clustered_in_haste(frame: &Frame, vectors: &[(u64, &[u8])], between: &dyn Fn()) -> Self {
+        let centroids = Centroids::of_some(&frame.0, vectors);
+        Self::around(frame, centroids, vectors, between)
+    }
+
+    /// In clusters that come of the nearest of some centroids.
+    fn around(
+        frame: &Frame,
+        mut centroids: Centroids,
         vectors: &[(u64, &[u8])],
         between: &dyn Fn(),
-    ) -> Result<Self> {
-        let mut run = Self::empty(space, seed, vectors)?;
-        let mut centroids = Centroids::of_halves(&run.encoder, vectors, between);
+    ) -> Self {
+        let mut run = Self::empty(frame, vectors);
         let step = vectors.len().div_ceil(CLUSTERED).max(1);
         for _ in 0..ROUNDS {
-            centroids = centroids.part(&run.encoder, vectors, step, between).1;
+            let parts = centroids.part(&run.encoder, vectors, step, between);
+            centroids = Centroids::means(&run.encoder, &parts);
         }
-        let (groups, means) = centroids.part(&run.encoder, vectors, 1, between);
-        run.centroids = means.codes;
-        run.fill(vectors, &groups, &means.scales, between);
-        Ok(run)
+        // Not their means, for which others would be the nearest than those that they are in.
+        let parts = centroids.part(&run.encoder, vectors, 1, between);
+        let groups: Vec<_> = parts.into_iter().map(|(group, _)| group).collect();
+        let centroids = centroids.without_empty(run.encoder.dim(), &groups);
+        run.centroids = centroids.codes;
+        let groups: Vec<_> = groups.into_iter().filter(|of| !of.is_empty()).collect();
+        run.fill(vectors, &groups, &centroids.scales, between);
+        run
     }
 
     /// A run without rows.
-    fn empty(space: Space, seed: u64, vectors: &[(u64, &[u8])]) -> Result<Self> {
-        space.check_dim(crate::origin::MAX_DIM)?;
+    fn empty(frame: &Frame, vectors: &[(u64, &[u8])]) -> Self {
         debug_assert!(vectors.is_sorted_by(|a, b| a.0 < b.0), "rows ascend");
-        let step = vectors.len().div_ceil(SAMPLE).max(1);
-        let sample = vectors.iter().step_by(step).map(|(_, vector)| *vector);
         let end = vectors.last().map_or(0, |(row, _)| row + 1);
-        Ok(CodedRun {
-            encoder: Encoder::new(space, seed, Some(Centre::of(space, sample))),
+        CodedRun {
+            encoder: Arc::clone(&frame.0),
             clusters: Vec::new(),
             centroids: Vec::new(),
             rows: Vec::new(),
@@ -80,8 +101,8 @@ impl CodedRun {
             radius: 0.0,
             factor: 0.0,
             lines: Lines::zero(0),
-            recall: [const { Vec::new() }; 2],
-        })
+            recall: [const { Vec::new() }; 3],
+        }
     }
 
     /// Takes the vectors of each cluster, whose centroids have codes by now.
@@ -104,6 +125,7 @@ impl CodedRun {
             let end = first + group.len().div_ceil(SLOTS);
             self.clusters.push(Cluster {
                 blocks: first as u32..end as u32,
+                rows: group.len() as u32,
                 scale: from.scale,
                 norm: from.norm,
                 sum: from.sum,
@@ -150,7 +172,7 @@ impl<'a> Encode<'a> {
         let (codes, terms) = block.split_at_mut(rabitq::code_bytes(self.encoder.dim()));
         let (mut add, mut factor) = (f32::INFINITY, 0.0);
         if let Some(vector) = vector {
-            self.encoder.stored(vector, &mut self.encoded);
+            self.encoder.code(vector, &mut self.encoded);
             let to = self.encoded.vector();
             self.scale = self.scale.max(to.scale);
             // SAFETY: both codes have the dimension of the encoder, for which there are signs.
@@ -182,14 +204,14 @@ impl Centroids {
 
     /// Of some of the vectors, by halving clusters until they are small.
     fn of_halves(encoder: &Encoder, vectors: &[(u64, &[u8])], between: &dyn Fn()) -> Self {
-        let (dim, rows) = (encoder.dim(), vectors.len() as f64);
+        let dim = encoder.dim();
         let step = vectors.len().div_ceil(CLUSTERED).max(1);
         let (mut floats, mut code) = (Vec::new(), Encoded::default());
         for (_, vector) in vectors.iter().step_by(step) {
-            encoder.stored(vector, &mut code);
+            encoder.code(vector, &mut code);
             floats.extend_from_slice(&code.floats);
         }
-        let most = (ROWS_A_ROOT * rows.sqrt()).clamp(CLUSTER.0, CLUSTER.1) / step as f64;
+        let most = rows_of_cluster(vectors.len()) / step as f64;
         let (mut parts, mut centroids) = (vec![floats], Centroids::default());
         while let Some(floats) = parts.pop() {
             between();
@@ -212,14 +234,27 @@ impl Centroids {
         centroids
     }
 
-    /// Parts every so many-th of the vectors by the nearest centroid, and takes the means of the parts.
+    /// Some of the vectors.
+    fn of_some(encoder: &Encoder, vectors: &[(u64, &[u8])]) -> Self {
+        let most = rows_of_cluster(vectors.len());
+        let mut code = Encoded::default();
+        let mut centroids = Centroids::default();
+        for (_, vector) in vectors.iter().step_by(most as usize) {
+            encoder.code(vector, &mut code);
+            centroids.codes.extend_from_slice(code.code());
+            centroids.scales.push(code.vector().scale);
+        }
+        centroids
+    }
+
+    /// Parts every so many-th of the vectors by the nearest centroid: which they are, and their sums.
     fn part(
         &self,
         encoder: &Encoder,
         vectors: &[(u64, &[u8])],
         step: usize,
         between: &dyn Fn(),
-    ) -> (Vec<Vec<usize>>, Self) {
+    ) -> Vec<(Vec<usize>, Vec<f32>)> {
         let dim = encoder.dim();
         let codes = self.codes.chunks_exact(dim).zip(&self.scales);
         let centroids: Vec<_> = codes
@@ -229,6 +264,7 @@ impl Centroids {
         let mut code = Encoded::default();
         for (count, (at, (_, vector))) in vectors.iter().enumerate().step_by(step).enumerate() {
             encoder.stored(vector, &mut code);
+            // As a query would be compared with them: so one that is like the row finds its cluster, however near others are.
             // SAFETY: centroids have codes of the encoder's dimension.
             let far = |centroid: &Vector8| unsafe { encoder.distance(&code, *centroid) };
             let nearest = centroids.iter().map(far).enumerate();
@@ -240,12 +276,34 @@ impl Centroids {
                 between();
             }
         }
+        parts
+    }
+
+    /// The means of parts that are not empty.
+    fn means(encoder: &Encoder, parts: &[(Vec<usize>, Vec<f32>)]) -> Self {
         let mut means = Centroids::default();
-        for (part, sum) in &parts {
+        let mut code = Encoded::default();
+        for (part, sum) in parts.iter().filter(|(part, _)| !part.is_empty()) {
             means.push(encoder, &mean(sum, part.len()), &mut code);
         }
-        (parts.into_iter().map(|(part, _)| part).collect(), means)
+        means
     }
+
+    /// Those that some vectors are nearest to.
+    fn without_empty(&self, dim: usize, groups: &[Vec<usize>]) -> Self {
+        let mut some = Centroids::default();
+        let all = self.codes.chunks_exact(dim).zip(&self.scales).zip(groups);
+        for ((code, scale), _) in all.filter(|(_, group)| !group.is_empty()) {
+            some.codes.extend_from_slice(code);
+            some.scales.push(*scale);
+        }
+        some
+    }
+}
+
+/// Rows that a cluster is to have, of so many.
+fn rows_of_cluster(rows: usize) -> f64 {
+    (ROWS_A_ROOT * (rows as f64).sqrt()).clamp(CLUSTER.0, CLUSTER.1)
 }
 
 fn add(sum: &mut [f32], vector: &[f32]) {

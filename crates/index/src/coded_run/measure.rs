@@ -17,8 +17,8 @@ use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};
 
-/// Of how many nearest rows it is measured. A search for more than the most reads all clusters.
-const NEAREST: [usize; 2] = [10, 100];
+/// Of how many nearest rows it is measured. A search for more than the most that was measured reads all clusters.
+const NEAREST: [usize; 3] = [1, 10, 100];
 /// The part of the nearest that a search may miss whose effort is no more than what it is to find. Twice the effort, half of
 /// it: with a graph it is much alike.
 const MISSED: f32 = 0.05;
@@ -26,14 +26,15 @@ const MISSED: f32 = 0.05;
 const EFFORTS: [usize; 3] = [10, 30, 100];
 
 impl CodedRun {
-    /// Measures what searches find that read some of the clusters, by samples of each kind of query: rows and their vectors.
-    /// `between` is called after each.
+    /// Measures what searches for up to `most` rows, or 100, find that read some of the clusters, by samples of each kind of query:
+    /// rows and their vectors. `between` is called after each.
     ///
     /// # Errors
     /// If a vector is none of the space.
     pub fn measure(
         &mut self,
         kinds: &[Vec<(u64, &[u8])>],
+        most: usize,
         originals: &dyn VectorSource,
         between: &dyn Fn(),
     ) -> Result<()> {
@@ -42,7 +43,8 @@ impl CodedRun {
         for sample in kinds.iter().filter(|sample| !sample.is_empty()) {
             let mut counts = NEAREST.map(|_| vec![0u32; self.clusters()]);
             for (row, vector) in sample {
-                self.count(&clusters, (*row, vector), originals, &mut counts)?;
+                let own = (*row, *vector);
+                self.count(&clusters, own, (most, originals), &mut counts)?;
                 between();
             }
             for (worst, counts) in worst.iter_mut().zip(&counts) {
@@ -51,6 +53,11 @@ impl CodedRun {
                     found += count;
                     *worst = worst.min(found as f32 / all as f32);
                 }
+            }
+        }
+        for (recall, nearest) in worst.iter_mut().zip(NEAREST) {
+            if nearest > most {
+                recall.clear();
             }
         }
         self.recall = worst;
@@ -62,18 +69,18 @@ impl CodedRun {
         &self,
         clusters: &HashMap<u64, u32>,
         (own, vector): (u64, &[u8]),
-        originals: &dyn VectorSource,
-        counts: &mut [Vec<u32>; 2],
+        (most, originals): (usize, &dyn VectorSource),
+        counts: &mut [Vec<u32>; NEAREST.len()],
     ) -> Result<()> {
         let space = self.encoder.space();
         let mut floats = vec![0f32; space.dim];
         Kernels::get().decode(space.scalar, vector, &mut floats);
         let query = Query::new(space, &floats)?;
-        let mut top = TopK::new(NEAREST[1]);
+        let mut top = TopK::new(most);
         let others = |row: u64| row != own;
         let stats = &mut SearchStats::default();
         // By estimates, as searches find them: to be surer would take many times as long.
-        let near = self.nearest(&query, (NEAREST[1], self.clusters()), &others, stats);
+        let near = self.nearest(&query, (most, self.clusters()), &others, stats);
         for row in near.0 {
             if let Some(vector) = originals.vector(row) {
                 let distance = query.distance(vector);
@@ -116,21 +123,21 @@ impl CodedRun {
         }
     }
 
-    /// How many clusters a search for the `k` nearest reads by this effort, which is that of a walk that holds so many rows.
+    /// The recall that a search for the `k` nearest is to have by this effort, which is that of a walk that holds so many rows.
     #[must_use]
-    pub fn clusters_at(&self, k: usize, ef: usize) -> usize {
-        let missed = MISSED * k as f32 / ef.max(k).max(1) as f32;
-        self.clusters_for(k, 1.0 - missed)
+    pub fn recall_at(k: usize, ef: usize) -> f32 {
+        1.0 - MISSED * k as f32 / ef.max(k).max(1) as f32
     }
 
     /// Whether a search is quicker by the codes than by a graph of so many rows, at one effort or another, if what passes lies
     /// around the query or elsewhere.
     #[must_use]
     pub fn is_useful(&self, rows: u64) -> bool {
-        let (k, dim, passing) = (NEAREST[0], self.space().dim, self.len() as u64);
+        let (k, dim, passing) = (NEAREST[1], self.space().dim, self.len() as u64);
         let rows = rows.max(passing);
         EFFORTS.iter().any(|ef| {
-            let (coded, share) = (self.cost(k, self.clusters_at(k, *ef)), (passing, rows));
+            let clusters = self.clusters_for(k, Self::recall_at(k, *ef));
+            let (coded, share) = (self.cost(k, clusters), (passing, rows));
             let cost = FilterCost::new(share, dim, (k, *ef));
             cost.is_more_than(coded, share) || coded < FilterCost::elsewhere(passing, dim, *ef).walk
         })

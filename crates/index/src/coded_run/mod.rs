@@ -17,21 +17,26 @@
 //!
 //! # What is missed
 //!
-//! By [`CodedRun::scan`], as good as nothing. The error of an estimate grows with the part of the way to the query that lies
+//! By [`CodedRun::scan`] of all clusters, as good as nothing. The error of an estimate grows with the part of the way to the query that lies
 //! across the way to the row, which is at most the distance between the two. So with the distance `b` of the `k`-th nearest of
 //! what was found already, a row can only come before it if its estimate is within the error that a row at the distance `b` would
 //! have. [`scan::SURE`] standard errors are reckoned with: a row in thirty thousand of those that come before it is farther off by
 //! chance. The error of [RaBitQ](https://arxiv.org/abs/2405.12497) is that of a random rotation, whatever the data.
 //!
-//! [`CodedRun::nearest`], which leaves out clusters, reckons with [`scan::SURE_OF_SOME`] standard errors. How many clusters it is to
-//! read is measured ([`CodedRun::measure`]).
+//! Where clusters are left out, by [`CodedRun::nearest`] or a scan of some, [`scan::SURE_OF_SOME`] standard errors are reckoned with. How
+//! many clusters are to be read is measured ([`CodedRun::measure`]). A row is in the cluster whose centroid is the nearest to it by the
+//! very comparison that a query goes through, so that one like the row finds it.
 
+mod aim;
 mod make;
 mod measure;
 mod scan;
 
+pub use aim::Aim;
+
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use longbow_kernels::rabitq::{self, SLOTS};
 
@@ -43,9 +48,13 @@ use crate::vector8::Vector8;
 /// In the place of a row where there is none.
 const NONE: u64 = u64::MAX;
 
+/// What codes of runs are relative to: a query is turned once for all that share it ([`Frame::aim`]).
+#[derive(Clone)]
+pub struct Frame(Arc<Encoder>);
+
 /// The codes of some rows, that stay as they are.
 pub struct CodedRun {
-    encoder: Encoder,
+    encoder: Arc<Encoder>,
     clusters: Vec<Cluster>,
     /// Eight-bit codes of the centroids.
     centroids: Vec<u8>,
@@ -59,12 +68,13 @@ pub struct CodedRun {
     factor: f32,
     lines: Lines,
     /// Recall by the number of clusters that are read, of the nearest few and of more: see [`measure`].
-    recall: [Vec<f32>; 2],
+    recall: [Vec<f32>; 3],
 }
 
 /// Rows around a centroid.
 struct Cluster {
     blocks: Range<u32>,
+    rows: u32,
     scale: f32,
     norm: f32,
     sum: i32,
@@ -81,6 +91,12 @@ impl CodedRun {
     #[must_use]
     pub fn space(&self) -> Space {
         self.encoder.space()
+    }
+
+    /// What the codes are relative to.
+    #[must_use]
+    pub fn frame(&self) -> Frame {
+        Frame(Arc::clone(&self.encoder))
     }
 
     /// How many rows.
@@ -130,6 +146,12 @@ impl CodedRun {
             norm,
             sum,
         }
+    }
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Frame").field(&self.0.space()).finish()
     }
 }
 

@@ -1,15 +1,14 @@
 //! How the codes of a run are compared with a query.
 
 use std::collections::{BinaryHeap, VecDeque};
-use std::f32::consts::PI;
+use std::ops::Range;
 
-use longbow_kernels::rabitq::{self, Add, Base, Block, Lut, SLOTS};
+use longbow_kernels::rabitq::{self, Add, Base, Block, SLOTS};
 use longbow_kernels::{prefetch, prefetch_all};
 
-use super::{CodedRun, NONE, stride};
+use super::{Aim, CodedRun, NONE, stride};
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
-use crate::encode::{Encoded, Encoder};
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};
@@ -25,21 +24,8 @@ const ACROSS: f32 = 0.61;
 const AHEAD: (usize, usize) = (16, 4);
 /// Bytes of a cluster that are asked for before it is read: where those lead, the processor goes on.
 const BEGIN: usize = 1024;
-/// By how much of itself a factor is rounded, at most.
-const FACTOR_STEP: f32 = 1.0 / 256.0;
 /// Sums of squares above may be none.
 pub(super) const HUGE: f32 = 1e37;
-
-/// A query as the codes of a run are compared with it.
-struct Aim<'a> {
-    query: &'a Query,
-    encoded: Encoded,
-    lut: Lut,
-    /// What rounding the table puts into a product, at most.
-    rounding: f32,
-    /// What rounding a row's factor puts into one, for each unit of the distance.
-    rounded: f32,
-}
 
 /// Which rows may be found: from the first on, those that are wanted.
 type Rows<'a> = (u64, &'a dyn Fn(u64) -> bool);
@@ -47,9 +33,28 @@ type Rows<'a> = (u64, &'a dyn Fn(u64) -> bool);
 /// A search of a run.
 struct Scan<'a> {
     run: &'a CodedRun,
-    aim: Aim<'a>,
+    aim: &'a Aim<'a>,
     rows: Rows<'a>,
     originals: &'a dyn VectorSource,
+}
+
+/// What is read of a cluster.
+struct Part {
+    /// Of the centroid.
+    distance: f32,
+    /// Those that have rows from the first on.
+    blocks: Range<usize>,
+    /// How many rows there are from the first on.
+    rows: usize,
+}
+
+/// The blocks of some clusters, each with the distance of the centroid.
+fn blocks(clusters: &[Part]) -> impl Iterator<Item = (f32, usize)> {
+    let blocks = |part: &Part| {
+        let distance = part.distance;
+        part.blocks.clone().map(move |block| (distance, block))
+    };
+    clusters.iter().flat_map(blocks)
 }
 
 /// For who compares no vectors.
@@ -77,23 +82,30 @@ impl Limit {
 }
 
 impl CodedRun {
-    /// Offers to `top` those of the rows from `from` on that are wanted and may be nearer than what it holds, by their exact
-    /// distances; the more it holds already, the fewer are compared. Tells from how many rows they were.
+    /// Offers to `top` those of the rows of some clusters, the nearest, from a first row on, that are wanted and may be nearer
+    /// than what it holds, by their exact distances; the more it holds already, the fewer are compared. Tells from how many rows they
+    /// were.
     ///
     /// # Panics
-    /// If the query was prepared for another space.
+    /// If the query was turned for another frame.
     pub fn scan(
         &self,
-        query: &Query,
+        aim: &Aim<'_>,
+        clusters: usize,
         rows: (u64, &dyn Fn(u64) -> bool),
         originals: &dyn VectorSource,
         top: &mut TopK,
         stats: &mut SearchStats,
     ) -> usize {
-        let scan = self.begin(query, rows, originals);
-        let mut order = self.order(&scan.aim, self.clusters());
+        let scan = self.begin(aim, rows, originals);
+        let mut order = self.order(aim, clusters);
+        order.truncate(clusters);
         order.sort_unstable();
-        scan.offer(&order, top, stats)
+        let sure = match order.len() < self.clusters() {
+            true => SURE_OF_SOME,
+            false => SURE,
+        };
+        scan.offer(&scan.parts(&order), sure, top, stats)
     }
 
     /// Those of the rows that are wanted which may be among the `k` nearest of some clusters, the nearest, by their estimates
@@ -109,12 +121,14 @@ impl CodedRun {
         wanted: &dyn Fn(u64) -> bool,
         stats: &mut SearchStats,
     ) -> (Vec<u64>, usize) {
-        let scan = self.begin(query, (0, wanted), &Nothing);
-        let mut order = self.order(&scan.aim, clusters);
+        let aim = self.frame().aim(query);
+        let scan = self.begin(&aim, (0, wanted), &Nothing);
+        let mut order = self.order(&aim, clusters);
         let mut read = clusters.min(order.len());
         loop {
             order[..read].sort_unstable();
-            let (estimates, nearest) = scan.estimates(&order[..read], k, stats);
+            let parts = scan.parts(&order[..read]);
+            let (estimates, nearest) = scan.estimates(&parts, k, stats);
             if nearest.len() < k && read < order.len() {
                 read = order.len();
                 continue;
@@ -124,28 +138,23 @@ impl CodedRun {
                 _ => Limit::NONE,
             };
             let mut open = Vec::new();
-            scan.among(&order[..read], &estimates, limit, &mut open);
+            scan.among(&parts, &estimates, limit, &mut open);
             let rows = open.iter().filter(|of| scan.is_wanted(of.node()));
             let rows = rows.map(|of| self.rows[of.node() as usize]).collect();
-            let all = order[..read].iter().map(|of| scan.count(of.node()));
-            return (rows, all.sum());
+            return (rows, parts.iter().map(|part| part.rows).sum());
         }
     }
 
     fn begin<'a>(
         &'a self,
-        query: &'a Query,
+        aim: &'a Aim<'a>,
         rows: Rows<'a>,
         originals: &'a dyn VectorSource,
     ) -> Scan<'a> {
-        assert_eq!(
-            query.space(),
-            self.encoder.space(),
-            "the space of the query"
-        );
+        assert!(aim.is_of(self), "the query was turned for other codes");
         Scan {
             run: self,
-            aim: Aim::new(&self.encoder, query),
+            aim,
             rows,
             originals,
         }
@@ -153,7 +162,7 @@ impl CodedRun {
 
     /// Of each cluster, the how many-th nearest it is to a query.
     pub(super) fn ranks(&self, query: &Query) -> Vec<u32> {
-        let aim = Aim::new(&self.encoder, query);
+        let aim = self.frame().aim(query);
         let mut order = self.order(&aim, self.clusters());
         order.sort_unstable();
         let mut ranks = vec![0; order.len()];
@@ -184,75 +193,83 @@ impl CodedRun {
 }
 
 impl Scan<'_> {
-    /// Offers the rows of some clusters, nearest first.
-    fn offer(&self, clusters: &[Candidate], top: &mut TopK, stats: &mut SearchStats) -> usize {
+    /// Offers the rows of some clusters, nearest first, of which one that is off by more than so many standard errors may be missed.
+    fn offer(
+        &self,
+        clusters: &[Part],
+        sure: f32,
+        top: &mut TopK,
+        stats: &mut SearchStats,
+    ) -> usize {
         let (mut compared, mut open) = (Vec::new(), Vec::new());
         if top.bound() < f32::INFINITY {
-            self.below(clusters, self.limit(top), &mut open);
+            self.below(clusters, self.limit(top, sure), &mut open);
             stats.bytes_touched += self.bytes(clusters);
         } else {
             let (estimates, nearest) = self.estimates(clusters, top.room(), stats);
             self.compare(&nearest, AHEAD.0, top, stats);
             compared.extend(nearest.iter().map(|of| of.node()));
             compared.sort_unstable();
-            self.among(clusters, &estimates, self.limit(top), &mut open);
+            self.among(clusters, &estimates, self.limit(top, sure), &mut open);
         }
         open.retain(|of| self.is_wanted(of.node()) && compared.binary_search(&of.node()).is_err());
         open.sort_unstable();
         self.compare(&open, AHEAD.1, top, stats);
-        clusters.iter().map(|of| self.count(of.node())).sum()
+        clusters.iter().map(|part| part.rows).sum()
     }
 
-    /// Bytes of their codes.
-    fn bytes(&self, clusters: &[Candidate]) -> u64 {
-        (self.blocks(clusters).count() * stride(self.run.encoder.dim())) as u64
+    /// What is read of some clusters, the nearest of which are asked for.
+    fn parts(&self, clusters: &[Candidate]) -> Vec<Part> {
+        let part = |(place, of): (usize, &Candidate)| {
+            let cluster = &self.run.clusters[of.node() as usize];
+            let mut blocks = self.run.blocks(of.node());
+            let mut rows = cluster.rows as usize;
+            if self.rows.0 > self.run.range.start {
+                let all = &self.run.rows[blocks.start * SLOTS..][..rows];
+                let below = all.partition_point(|row| *row < self.rows.0);
+                blocks.start += below / SLOTS;
+                rows -= below;
+            }
+            if place < AHEAD.0 {
+                self.ask(blocks.start);
+            }
+            Part {
+                distance: of.distance(),
+                blocks,
+                rows,
+            }
+        };
+        clusters.iter().enumerate().map(part).collect()
     }
 
-    /// Asks for the beginning of a cluster.
-    fn ask(&self, cluster: u32) {
-        let begin = self.run.blocks(cluster).start * stride(self.run.encoder.dim());
+    /// Asks for the beginning of what is read of a cluster.
+    fn ask(&self, block: usize) {
+        let begin = block * stride(self.run.encoder.dim());
         if let Some(bytes) = self.run.lines.bytes().get(begin..) {
             prefetch(bytes.as_ptr(), bytes.len().min(BEGIN));
         }
     }
 
-    /// The blocks of some clusters that have rows from the first on, each with the distance of the centroid.
-    fn blocks(&self, clusters: &[Candidate]) -> impl Iterator<Item = (f32, usize)> {
-        clusters.iter().flat_map(|of| {
-            let mut blocks = self.run.blocks(of.node());
-            if self.rows.0 > 0 {
-                let rows = &self.run.rows[blocks.start * SLOTS..blocks.end * SLOTS];
-                blocks.start += rows.partition_point(|row| *row < self.rows.0) / SLOTS;
-            }
-            blocks.map(|block| (of.distance(), block))
-        })
-    }
-
-    /// How many rows from the first on a cluster has.
-    fn count(&self, cluster: u32) -> usize {
-        let blocks = self.run.blocks(cluster);
-        let rows = &self.run.rows[blocks.start * SLOTS..blocks.end * SLOTS];
-        let end = rows.partition_point(|row| *row < NONE);
-        end - rows[..end].partition_point(|row| *row < self.rows.0)
+    /// Bytes of their codes.
+    fn bytes(&self, clusters: &[Part]) -> u64 {
+        let blocks: usize = clusters.iter().map(|part| part.blocks.len()).sum();
+        (blocks * stride(self.run.encoder.dim())) as u64
     }
 
     /// Estimates of all slots of some clusters, block by block; and the nearest by those, which are wanted, nearest first.
     fn estimates(
         &self,
-        clusters: &[Candidate],
+        clusters: &[Part],
         nearest: usize,
         stats: &mut SearchStats,
     ) -> (Vec<f32>, Vec<Candidate>) {
-        for of in clusters.iter().take(AHEAD.0) {
-            self.ask(of.node());
-        }
         stats.bytes_touched += self.bytes(clusters);
-        let mut values = Vec::with_capacity(self.blocks(clusters).count() * SLOTS);
+        let mut values = Vec::with_capacity(blocks(clusters).count() * SLOTS);
         let mut heap = BinaryHeap::with_capacity(nearest.min(1024) + 1);
         let mut estimates = [0f32; SLOTS];
         let no_slack = |most| Limit { most, slack: 0.0 };
         let mut most = f32::INFINITY;
-        for (distance, block) in self.blocks(clusters) {
+        for (distance, block) in blocks(clusters) {
             let mut below = self.estimate((distance, block), no_slack(most), &mut estimates);
             values.extend_from_slice(&estimates);
             while below != 0 {
@@ -276,17 +293,9 @@ impl Scan<'_> {
     }
 
     /// Adds the places of some clusters that may be nearer than a limit, by estimates of all.
-    fn among(
-        &self,
-        clusters: &[Candidate],
-        estimates: &[f32],
-        limit: Limit,
-        open: &mut Vec<Candidate>,
-    ) {
+    fn among(&self, clusters: &[Part], estimates: &[f32], limit: Limit, open: &mut Vec<Candidate>) {
         let surely = limit.most + limit.slack * self.run.factor;
-        for ((distance, block), estimates) in
-            self.blocks(clusters).zip(estimates.chunks_exact(SLOTS))
-        {
+        for ((distance, block), estimates) in blocks(clusters).zip(estimates.chunks_exact(SLOTS)) {
             let is_sure = self.is_sure(distance, limit);
             // Without a branch, so that many are compared at a time.
             let is_far = |(slot, estimate): (u32, &f32)| u32::from(*estimate > surely) << slot;
@@ -310,16 +319,18 @@ impl Scan<'_> {
     }
 
     /// The same without such estimates.
-    fn below(&self, clusters: &[Candidate], limit: Limit, open: &mut Vec<Candidate>) {
+    fn below(&self, clusters: &[Part], limit: Limit, open: &mut Vec<Candidate>) {
         let mut lower = [0f32; SLOTS];
-        for (distance, block) in self.blocks(clusters) {
-            let below = self.estimate((distance, block), limit, &mut lower);
-            let is_sure = self.is_sure(distance, limit);
-            let mut below = if is_sure { below } else { u32::MAX };
-            while below != 0 {
-                let slot = below.trailing_zeros() as usize;
-                below &= below - 1;
-                push(open, lower[slot], block * SLOTS + slot);
+        for part in clusters {
+            let is_sure = self.is_sure(part.distance, limit);
+            for block in part.blocks.clone() {
+                let below = self.estimate((part.distance, block), limit, &mut lower);
+                let mut below = if is_sure { below } else { u32::MAX };
+                while below != 0 {
+                    let slot = below.trailing_zeros() as usize;
+                    below &= below - 1;
+                    push(open, lower[slot], block * SLOTS + slot);
+                }
             }
         }
     }
@@ -407,11 +418,11 @@ impl Scan<'_> {
     }
 
     /// What such a row is estimated by.
-    fn limit(&self, top: &TopK) -> Limit {
+    fn limit(&self, top: &TopK, sure: f32) -> Limit {
         let distance = self.aim.encoded.squared(top.bound()).sqrt() + self.run.radius;
         Limit {
             most: self.most(top),
-            slack: self.slack(distance, SURE),
+            slack: self.slack(distance, sure),
         }
     }
 
@@ -425,7 +436,7 @@ impl Scan<'_> {
 
     /// By how much of its factor the estimate of a row at a distance is off, in so many standard errors.
     fn slack(&self, distance: f32, errors: f32) -> f32 {
-        let aim = &self.aim;
+        let aim = self.aim;
         errors * (ACROSS * distance + aim.rounding) + aim.rounded * distance
     }
 }
@@ -437,22 +448,4 @@ fn push(open: &mut Vec<Candidate>, lower: f32, place: usize) {
         lower
     };
     open.push(Candidate::new(lower, place as u32));
-}
-
-impl<'a> Aim<'a> {
-    fn new(encoder: &Encoder, query: &'a Query) -> Self {
-        let (mut encoded, mut lut) = (Encoded::default(), Lut::default());
-        encoder.query(query.floats(), &mut encoded);
-        encoder.lut(&encoded, &mut lut);
-        let rounding = lut.scale() * (lut.groups() as f32 / 12.0).sqrt();
-        // Of a way of length 1, its product with its signs is this: the mean of elements that are as good as normal.
-        let rounded = FACTOR_STEP * (encoder.dim() as f32 * 2.0 / PI).sqrt();
-        Aim {
-            query,
-            encoded,
-            lut,
-            rounding,
-            rounded,
-        }
-    }
 }

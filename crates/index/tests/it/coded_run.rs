@@ -1,7 +1,8 @@
 //! Rows that wait, by their codes: the answer is that of the exact scan, bit for bit, whatever the data, and few are compared.
 
 use longbow_index::{
-    CodedRun, Metric, Neighbor, Query, Result, Scalar, SearchStats, Space, TopK, VectorSource, flat,
+    CodedRun, Frame, Metric, Neighbor, Query, Result, Scalar, SearchStats, Space, TopK,
+    VectorSource, flat,
 };
 
 use crate::common::{Data, Dice, encode, kinds, lengths};
@@ -19,9 +20,11 @@ fn check(data: &Data, asked: &Asked<'_>) -> Result<f64> {
     let vectors: Vec<(u64, &[u8])> = (0..data.rows() as u64)
         .map(|row| (row, data.vector(row)))
         .collect();
-    let together = CodedRun::new(data.space, 7, &vectors, &|| ())?;
-    let clustered = CodedRun::clustered(data.space, 7, &vectors, &|| ())?;
+    let together = CodedRun::new(&Frame::around(data.space, 7, &vectors)?, &vectors, &|| ());
+    let clustered = CodedRun::clustered(&Frame::around(data.space, 7, &vectors)?, &vectors, &|| ());
+    let in_haste = CodedRun::clustered_in_haste(&clustered.frame(), &vectors, &|| ());
     check_run(data, &clustered, asked)?;
+    check_run(data, &in_haste, asked)?;
     check_run(data, &together, asked)
 }
 
@@ -42,7 +45,14 @@ fn check_run(data: &Data, run: &CodedRun, asked: &Asked<'_>) -> Result<f64> {
             &mut top,
             &mut SearchStats::default(),
         );
-        run.scan(query, (from, wanted), data, &mut top, stats);
+        run.scan(
+            &run.frame().aim(query),
+            run.clusters(),
+            (from, wanted),
+            data,
+            &mut top,
+            stats,
+        );
         let (found, exact) = (top.into_sorted(), data.exact(query, k, wanted));
         assert_eq!(
             told(&found),
@@ -253,10 +263,17 @@ fn a_row_that_is_gone_is_left_out() -> Result<()> {
     }
     let data = Data::clustered(space(Scalar::F32, Metric::Cosine, 64), 500, 5, 1)?;
     let vectors: Vec<(u64, &[u8])> = (0..500).map(|row| (row, data.vector(row))).collect();
-    let run = CodedRun::new(data.space, 7, &vectors, &|| ())?;
+    let run = CodedRun::new(&Frame::around(data.space, 7, &vectors)?, &vectors, &|| ());
     for query in &data.queries {
         let (mut top, stats) = (TopK::new(10), &mut SearchStats::default());
-        run.scan(query, (0, &|_| true), &Odd(&data), &mut top, stats);
+        run.scan(
+            &run.frame().aim(query),
+            1,
+            (0, &|_| true),
+            &Odd(&data),
+            &mut top,
+            stats,
+        );
         assert_eq!(
             top.into_sorted(),
             data.exact(query, 10, &|row| row % 2 == 1)
@@ -269,13 +286,16 @@ fn a_row_that_is_gone_is_left_out() -> Result<()> {
 fn codes_are_a_fraction_of_the_vectors() -> Result<()> {
     let data = Data::clustered(space(Scalar::F32, Metric::Euclidean, 784), 1_000, 5, 1)?;
     let vectors: Vec<(u64, &[u8])> = (0..1_000).map(|row| (row, data.vector(row))).collect();
-    let run = CodedRun::new(data.space, 7, &vectors, &|| ())?;
+    let run = CodedRun::new(&Frame::around(data.space, 7, &vectors)?, &vectors, &|| ());
     assert!(
         run.memory_bytes() * 20 < data.bytes.len(),
         "{}",
         run.memory_bytes()
     );
-    assert!(!run.is_empty() && CodedRun::new(data.space, 7, &[], &|| ())?.is_empty());
+    assert!(
+        !run.is_empty()
+            && CodedRun::new(&Frame::around(data.space, 7, &[])?, &[], &|| ()).is_empty()
+    );
     Ok(())
 }
 
@@ -286,12 +306,12 @@ fn measured(data: &Data, passes: impl Fn(u64) -> bool + Copy) -> Result<CodedRun
         rows.map(|row| (row, data.vector(row))).collect::<Vec<_>>()
     };
     let (passing, others) = (rows(true), rows(false));
-    let mut run = CodedRun::clustered(data.space, 7, &passing, &|| ())?;
+    let mut run = CodedRun::clustered(&Frame::around(data.space, 7, &passing)?, &passing, &|| ());
     let kinds = [passing, others].map(|rows| {
         let step = rows.len() / 60;
         rows.into_iter().step_by(step).collect()
     });
-    run.measure(&kinds, data, &|| ())?;
+    run.measure(&kinds, 100, data, &|| ())?;
     Ok(run)
 }
 
@@ -329,9 +349,42 @@ fn the_nearest_clusters_have_as_many_of_the_nearest_as_was_measured() -> Result<
             );
         }
         // The effort of as many as are asked for, and more; and of more than was measured.
-        assert_eq!(run.clusters_at(10, 10), run.clusters_for(10, 0.95));
-        assert!(run.clusters_at(10, 100) >= run.clusters_at(10, 10));
-        assert_eq!(run.clusters_at(101, 1_000), run.clusters());
+        let clusters_at = |k, ef| run.clusters_for(k, CodedRun::recall_at(k, ef));
+        assert_eq!(clusters_at(10, 10), run.clusters_for(10, 0.95));
+        assert!(clusters_at(10, 100) >= clusters_at(10, 10));
+        assert!(clusters_at(10, 10) >= clusters_at(1, 1));
+        assert_eq!(clusters_at(101, 1_000), run.clusters());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_row_is_in_the_cluster_that_its_own_vector_finds_first() -> Result<()> {
+    // Rows so near each other that codes cannot tell centroids apart, and others.
+    for spread in [1e-6, 1e-3, 0.5] {
+        let space = space(Scalar::F32, Metric::Euclidean, 64);
+        let data = Data::spread(space, (2_000, 1), spread, 9)?;
+        let vectors: Vec<(u64, &[u8])> = (0..2_000).map(|row| (row, data.vector(row))).collect();
+        let frame = Frame::around(space, 7, &vectors)?;
+        let run = CodedRun::clustered_in_haste(&frame, &vectors, &|| ());
+        for (row, vector) in &vectors {
+            let floats: Vec<f32> = vector
+                .chunks_exact(4)
+                .map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]]))
+                .collect();
+            let (query, stats) = (Query::new(space, &floats)?, &mut SearchStats::default());
+            let mut top = TopK::new(1);
+            run.scan(
+                &frame.aim(&query),
+                1,
+                (0, &|_| true),
+                &data,
+                &mut top,
+                stats,
+            );
+            let found = top.into_sorted();
+            assert_eq!(found[0].distance, 0.0, "row {row}, spread {spread}");
+        }
     }
     Ok(())
 }
@@ -345,7 +398,7 @@ fn what_the_nearest_clusters_lack_is_taken_from_the_others() -> Result<()> {
         9,
     )?;
     let vectors: Vec<(u64, &[u8])> = (0..4_000).map(|row| (row, data.vector(row))).collect();
-    let run = CodedRun::clustered(data.space, 7, &vectors, &|| ())?;
+    let run = CodedRun::clustered(&Frame::around(data.space, 7, &vectors)?, &vectors, &|| ());
     assert!(run.clusters() > 20);
     // That was not measured.
     assert_eq!(run.clusters_for(10, 0.1), run.clusters());
@@ -371,9 +424,10 @@ fn what_the_nearest_clusters_lack_is_taken_from_the_others() -> Result<()> {
 fn vectors_that_cannot_be_parted_are_one_cluster() -> Result<()> {
     let data = Data::equal(2_000)?;
     let vectors: Vec<(u64, &[u8])> = (0..2_000).map(|row| (row, data.vector(row))).collect();
-    let mut run = CodedRun::clustered(data.space, 7, &vectors, &|| ())?;
-    run.measure(&[vectors[..10].to_vec(), Vec::new()], &data, &|| ())?;
-    let empty = CodedRun::clustered(data.space, 7, &[], &|| ())?;
+    let mut run = CodedRun::clustered(&Frame::around(data.space, 7, &vectors)?, &vectors, &|| ());
+    run.measure(&[vectors[..10].to_vec(), Vec::new()], 10, &data, &|| ())?;
+    assert_eq!(run.clusters_for(11, 0.1), run.clusters());
+    let empty = CodedRun::clustered(&Frame::around(data.space, 7, &[])?, &[], &|| ());
     for query in &data.queries {
         let stats = &mut SearchStats::default();
         let (near, _) = run.nearest(query, (10, 1), &|_| true, stats);
