@@ -82,13 +82,15 @@ fn steady(shared: &Shared) {
     let mut before = 0;
     while !shared.stopping.load(Ordering::Acquire) {
         shared.starved.wait(RESTED);
-        let is_stuck = || shared.jobs_done.load(Ordering::Relaxed) == before;
-        if is_stuck() {
+        if shared.jobs_done.load(Ordering::Relaxed) == before {
             // Or there was nothing to do until a moment ago.
             shared.starved.wait(STARVED);
         }
         // Job after job for as long as the idle ones get nothing done.
-        while is_stuck() && !shared.stopping.load(Ordering::Acquire) && round(shared, 0) {}
+        while shared.jobs_done.load(Ordering::Relaxed) == before
+            && !shared.stopping.load(Ordering::Acquire)
+            && round(shared, 0)
+        {}
         before = shared.jobs_done.load(Ordering::Relaxed);
     }
 }
