@@ -22,6 +22,8 @@ const MOST: u64 = 8_192;
 const CLUSTERED: usize = 1_024;
 /// Runs that are in no clusters yet from which on these come first.
 const PLAIN_RUNS: usize = 8;
+/// Rows of a run in whose frame others may be.
+const FRAMED: usize = 128;
 /// Rows that stand for queries.
 const SAMPLE: usize = 128;
 /// Most waiting rows that are expected in an answer for which a part of the clusters is read.
@@ -35,7 +37,7 @@ pub(crate) struct CodedTail {
     runs: ArcSwapOption<Vec<Coded>>,
     /// Held to change them.
     changing: Mutex<()>,
-    /// Held by a thread that stands back while it makes another, so that those do not make it twice.
+    /// Held by who makes another. One in haste does not wait for it; if it gets it, others do not do its work a second time.
     making: Mutex<()>,
 }
 
@@ -115,7 +117,8 @@ impl CodedTail {
         let runs = self.runs_from(watermark);
         let from = runs.last().map_or(watermark, |run| run.end);
         let waiting = view.next_row.saturating_sub(from);
-        let to_cluster = to_cluster(&runs);
+        // Of rows that the view does not show yet, which others had codes of by a later one, it would lack the vectors.
+        let to_cluster = to_cluster(&runs, watermark).filter(|(_, end)| *end <= view.next_row);
         let plain = runs.iter().filter(|run| !run.is_clustered()).count();
         let is_urgent =
             waiting >= least_rows(column) && (plain < PLAIN_RUNS || to_cluster.is_none());
@@ -129,8 +132,10 @@ impl CodedTail {
         let Some((first, end)) = rows else {
             return Ok(false);
         };
-        // Of runs in one frame a search turns its query once; what all are absorbed by may be unlike them.
-        let kept = runs.iter().find(|run| run.end <= first);
+        // Of runs in one frame a search turns its query once. What all are absorbed by may be unlike them; and few rows are no good
+        // frame for others.
+        let mut kept = runs.iter().filter(|run| run.end <= first);
+        let kept = kept.find(|run| run.codes.len() >= FRAMED);
         let frame = kept.map(|run| run.codes.frame());
         let kind = match is_urgent {
             true => Kind::Plain,
@@ -173,8 +178,8 @@ fn least_rows(column: &VectorColumn) -> u64 {
 }
 
 /// The first rows that are to be put into clusters: those of runs that follow each other and are in none yet, and of others before that
-/// are no longer than these.
-fn to_cluster(runs: &[Coded]) -> Option<(u64, u64)> {
+/// are no longer than these; if enough of them are not below the watermark.
+fn to_cluster(runs: &[Coded], watermark: u64) -> Option<(u64, u64)> {
     let mut begin = 0;
     while begin < runs.len() {
         let (mut end, mut rows, mut living) = (begin, 0, 0);
@@ -186,9 +191,10 @@ fn to_cluster(runs: &[Coded]) -> Option<(u64, u64)> {
             living += run.codes.len();
             end += 1;
         }
-        if living >= CLUSTERED {
+        let last = runs[end.max(begin + 1) - 1].end;
+        if living >= CLUSTERED && last.saturating_sub(watermark) >= CLUSTERED as u64 {
             let first = absorb(&runs[..begin], rows, MOST);
-            return Some((first.unwrap_or(runs[begin].first), runs[end - 1].end));
+            return Some((first.unwrap_or(runs[begin].first), last));
         }
         begin = end.max(begin + 1);
     }
@@ -222,6 +228,7 @@ fn code(
     frame: Option<Frame>,
     kind: Kind,
 ) -> Result<Coded> {
+    debug_assert!(end <= view.next_row, "the view shows all");
     let turn = Turn::begin();
     let parts: Vec<_> = view
         .parts(first)

@@ -2,7 +2,7 @@
 //!
 //! A search compares such rows by their vectors until they have codes, at thirty times the price. Threads that stand back for all others
 //! may be long at them, on a processor that the searches have, or at other work before: so this is a thread of its own, which
-//! displaces those. Its work is a hundredth of theirs.
+//! displaces those. Its work is a twentieth of theirs.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -56,10 +56,11 @@ impl Coder {
     }
 
     fn forget_some(&self) {
-        let left = self.searched.load(Ordering::Relaxed);
-        // A search that comes in between is remembered by the next one.
-        self.searched
-            .store(left.saturating_sub(1), Ordering::Relaxed);
+        let less = |left: u32| left.checked_sub(1);
+        // Where none is left there is nothing to forget.
+        let _ = self
+            .searched
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
@@ -69,12 +70,15 @@ pub(crate) fn run(shared: &Shared) {
     let (coder, mut looked) = (&shared.coder, Instant::now());
     let is_stopping = || shared.stopping.load(Ordering::Acquire);
     while !is_stopping() {
-        coder.bell.wait(LOOK.saturating_sub(looked.elapsed()));
-        while !is_stopping() && code_all(shared) {}
-        coder.bell.nap(NAP);
+        let worked = code_all(shared);
+        // Also while rows come faster than they are coded, for searches that may have ended.
         if looked.elapsed() >= LOOK {
             coder.forget_some();
             looked = Instant::now();
+        }
+        if !worked {
+            coder.bell.nap(NAP);
+            coder.bell.wait(LOOK.saturating_sub(looked.elapsed()));
         }
     }
 }
@@ -84,7 +88,10 @@ fn code_all(shared: &Shared) -> bool {
     let mut worked = false;
     for dataset in shared.catalog.datasets().iter() {
         for index in dataset.indexes().iter() {
-            worked |= shared.coder.is_searched() && indexer::code(dataset, index, Maker::InHaste);
+            let is_over = shared.stopping.load(Ordering::Acquire);
+            worked |= !is_over
+                && shared.coder.is_searched()
+                && indexer::code(dataset, index, Maker::InHaste);
         }
     }
     worked

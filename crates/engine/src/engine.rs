@@ -440,7 +440,10 @@ impl Threads {
             Box::new(move || indexer::run(&starved, 0, indexer::Share::Steady)),
         ));
         let coded = Arc::clone(shared);
-        others.push(spawn("codes".into(), Box::new(move || coder::run(&coded))));
+        others.push(spawn(
+            "index-codes".into(),
+            Box::new(move || coder::run(&coded)),
+        ));
         let maintained = Arc::clone(shared);
         others.push(spawn(
             "maintenance".into(),

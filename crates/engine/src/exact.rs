@@ -12,10 +12,10 @@ use crate::vectors::Vectors;
 
 /// Rows that are compared before the time limits are looked at.
 const PIECE: usize = 4_096;
-/// Clusters of waiting rows of which a search reads no fewer, so that it finds a row by its own vector even if that lies between two.
-const FEWEST_CLUSTERS: usize = 2;
 /// The same for rows that are compared by their codes: each piece has some compared by their vectors.
 const CODED_PIECE: usize = 65_536;
+/// Clusters of waiting rows of which a search reads no fewer, so that it finds a row by its own vector even if that lies between two.
+const FEWEST_CLUSTERS: usize = 2;
 
 impl Searcher<'_> {
     /// Scans the rows from `from` on.
@@ -143,10 +143,11 @@ impl Searcher<'_> {
         Ok(from)
     }
 
-    /// How many of the nearest are expected among so many rows.
+    /// How many of the nearest may be among so many rows: twice as many as by chance, since what came together may be alike.
     fn expected_among(&self, rows: usize) -> usize {
         let share = rows as f64 / self.view.live.max(1) as f64;
-        ((self.k as f64 * share).ceil() as usize).clamp(1, self.k)
+        let rows = (2.0 * self.k as f64 * share).ceil() as usize;
+        rows.clamp(1, self.k.max(1))
     }
 
     fn scan_all(&self, query: &Query, from: u64, top: &mut TopK, found: &mut Found) -> Result<()> {

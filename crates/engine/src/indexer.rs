@@ -28,10 +28,9 @@ const NICENESS: i32 = 10;
 /// How long a thread that has just had work sleeps before it waits to be woken: rows that come one by one are taken some at a time, and
 /// whoever writes them does not wake threads for each, which takes as long as the write.
 const NAP: Duration = Duration::from_millis(1);
-/// Time between two looks of the steady indexer, and time for which the idle ones must have had something to do without getting it done
-/// before it steps in.
-const RESTED: Duration = Duration::from_millis(250);
-const STARVED: Duration = Duration::from_millis(250);
+/// Time between two looks of the steady indexer. It steps in when nothing was done between three of them: between two alone, there was
+/// nothing to do more often than not, until rows came just before it looked.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// Jobs of an index between two steps that rid it of dead rows: those cost searches less than rows that wait.
 const JOBS: usize = 4;
@@ -81,10 +80,12 @@ fn idle(shared: &Shared, worker: usize) {
 fn steady(shared: &Shared) {
     let mut before = 0;
     while !shared.stopping.load(Ordering::Acquire) {
-        shared.starved.wait(RESTED);
-        if shared.jobs_done.load(Ordering::Relaxed) == before {
-            // Or there was nothing to do until a moment ago.
-            shared.starved.wait(STARVED);
+        for _ in 0..2 {
+            if shared.jobs_done.load(Ordering::Relaxed) == before
+                && !shared.stopping.load(Ordering::Acquire)
+            {
+                shared.starved.wait(LOOK);
+            }
         }
         // Job after job for as long as the idle ones get nothing done.
         while shared.jobs_done.load(Ordering::Relaxed) == before

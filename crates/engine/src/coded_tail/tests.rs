@@ -172,6 +172,23 @@ fn rows_are_put_into_clusters_once() -> Result<()> {
 }
 
 #[test]
+fn who_has_an_older_view_does_not_make_codes_of_rows_that_it_does_not_show() -> Result<()> {
+    let dataset = dataset(4_000)?;
+    let (index, older) = (index(&dataset), dataset.view());
+    put(&dataset, 3, 4_000..6_000)?;
+    assert!(step(&dataset)?);
+    let before = runs(&dataset);
+    assert_eq!(before, [(0, 6_000)]);
+    let column = &older.schema.vectors[0];
+    assert!(!index.coded.step(&older, column, 0, Maker::InHaste)?);
+    assert_eq!(runs(&dataset), before);
+    assert!(step(&dataset)?, "now in clusters");
+    let codes = index.coded.runs().expect("a run");
+    assert_eq!(codes[0].codes.len(), 6_000);
+    Ok(())
+}
+
+#[test]
 fn a_maker_in_haste_does_not_wait_and_the_slower_is_left() -> Result<()> {
     let dataset = dataset(6_000)?;
     let (index, view) = (index(&dataset), dataset.view());

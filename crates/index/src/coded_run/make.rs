@@ -101,7 +101,7 @@ impl CodedRun {
             radius: 0.0,
             factor: 0.0,
             lines: Lines::zero(0),
-            recall: [const { Vec::new() }; 3],
+            recall: [const { Vec::new() }; 4],
         }
     }
 

@@ -18,7 +18,7 @@ use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};
 
 /// Of how many nearest rows it is measured. A search for more than the most that was measured reads all clusters.
-const NEAREST: [usize; 3] = [1, 10, 100];
+const NEAREST: [usize; 4] = [1, 3, 10, 100];
 /// The part of the nearest that a search may miss whose effort is no more than what it is to find. Twice the effort, half of
 /// it: with a graph it is much alike.
 const MISSED: f32 = 0.05;
@@ -26,7 +26,7 @@ const MISSED: f32 = 0.05;
 const EFFORTS: [usize; 3] = [10, 30, 100];
 
 impl CodedRun {
-    /// Measures what searches for up to `most` rows, or 100, find that read some of the clusters, by samples of each kind of query:
+    /// Measures what searches for up to `most` rows (1, 3, 10 or 100) find that read some of the clusters, by samples of each kind of query:
     /// rows and their vectors. `between` is called after each.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl CodedRun {
     /// around the query or elsewhere.
     #[must_use]
     pub fn is_useful(&self, rows: u64) -> bool {
-        let (k, dim, passing) = (NEAREST[1], self.space().dim, self.len() as u64);
+        let (k, dim, passing) = (NEAREST[2], self.space().dim, self.len() as u64);
         let rows = rows.max(passing);
         EFFORTS.iter().any(|ef| {
             let clusters = self.clusters_for(k, Self::recall_at(k, *ef));

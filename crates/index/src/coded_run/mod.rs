@@ -24,8 +24,8 @@
 //! chance. The error of [RaBitQ](https://arxiv.org/abs/2405.12497) is that of a random rotation, whatever the data.
 //!
 //! Where clusters are left out, by [`CodedRun::nearest`] or a scan of some, [`scan::SURE_OF_SOME`] standard errors are reckoned with. How
-//! many clusters are to be read is measured ([`CodedRun::measure`]). A row is in the cluster whose centroid is the nearest to it by the
-//! very comparison that a query goes through, so that one like the row finds it.
+//! many clusters are to be read is measured ([`CodedRun::measure`]). But for the dot product, a row is in the cluster whose centroid is the
+//! nearest to it by the very comparison that a query goes through, so that one like the row finds it.
 
 mod aim;
 mod make;
@@ -68,7 +68,7 @@ pub struct CodedRun {
     factor: f32,
     lines: Lines,
     /// Recall by the number of clusters that are read, of the nearest few and of more: see [`measure`].
-    recall: [Vec<f32>; 3],
+    recall: [Vec<f32>; 4],
 }
 
 /// Rows around a centroid.
@@ -120,7 +120,7 @@ impl CodedRun {
     /// Bytes of memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        // The signs of the rotation, and the mean.
+        // The signs of the rotation, and the mean, which other runs may share.
         let floats = 7 * self.encoder.dim() + self.recall.iter().map(Vec::len).sum::<usize>();
         self.lines.bytes().len()
             + size_of_val(&self.rows[..])

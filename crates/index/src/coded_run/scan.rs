@@ -229,6 +229,7 @@ impl Scan<'_> {
                 let below = all.partition_point(|row| *row < self.rows.0);
                 blocks.start += below / SLOTS;
                 rows -= below;
+                blocks.start = if rows == 0 { blocks.end } else { blocks.start };
             }
             if place < AHEAD.0 {
                 self.ask(blocks.start);

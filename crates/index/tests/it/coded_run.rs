@@ -361,8 +361,10 @@ fn the_nearest_clusters_have_as_many_of_the_nearest_as_was_measured() -> Result<
 #[test]
 fn a_row_is_in_the_cluster_that_its_own_vector_finds_first() -> Result<()> {
     // Rows so near each other that codes cannot tell centroids apart, and others.
-    for spread in [1e-6, 1e-3, 0.5] {
-        let space = space(Scalar::F32, Metric::Euclidean, 64);
+    let metrics = [Metric::Euclidean, Metric::Cosine];
+    let of = metrics.map(|metric| [1e-3, 0.5].map(|spread| (metric, spread)));
+    for (metric, spread) in of.into_iter().flatten() {
+        let space = space(Scalar::F32, metric, 64);
         let data = Data::spread(space, (2_000, 1), spread, 9)?;
         let vectors: Vec<(u64, &[u8])> = (0..2_000).map(|row| (row, data.vector(row))).collect();
         let frame = Frame::around(space, 7, &vectors)?;
@@ -383,7 +385,7 @@ fn a_row_is_in_the_cluster_that_its_own_vector_finds_first() -> Result<()> {
                 stats,
             );
             let found = top.into_sorted();
-            assert_eq!(found[0].distance, 0.0, "row {row}, spread {spread}");
+            assert_eq!(found[0].row, *row, "{metric:?}, spread {spread}");
         }
     }
     Ok(())
