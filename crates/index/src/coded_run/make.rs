@@ -53,36 +53,35 @@ impl CodedRun {
     /// The same in clusters, of which many searches read a few.
     #[must_use]
     pub fn clustered(frame: &Frame, vectors: &[(u64, &[u8])], between: &dyn Fn()) -> Self {
-        let centroids = Centroids::of_halves(&frame.0, vectors, between);
-        Self::around(frame, centroids, vectors, between)
+        let encoder = &frame.0;
+        let mut begin = Centroids::of_halves(encoder, vectors, between);
+        let parts = begin.settled(encoder, vectors, between);
+        let means = Centroids::means(encoder, &parts);
+        Self::of_parts(frame, vectors, (parts, means), between)
     }
 
-    /// The same in half the time, in clusters less even, of which searches read some more.
+    /// The same in half the time, in clusters less even, of which searches read some more. A row's centroid is the nearest to it.
     #[must_use]
     pub fn clustered_in_haste(frame: &Frame, vectors: &[(u64, &[u8])], between: &dyn Fn()) -> Self {
-        let centroids = Centroids::of_some(&frame.0, vectors);
-        Self::around(frame, centroids, vectors, between)
+        let encoder = &frame.0;
+        let mut begin = Centroids::of_some(encoder, vectors);
+        let parts = begin.settled(encoder, vectors, between);
+        // Not their means, for which others would be the nearest than those that they are in.
+        let nearest = begin.without_empty(encoder.dim(), &parts);
+        Self::of_parts(frame, vectors, (parts, nearest), between)
     }
 
-    /// In clusters that come of the nearest of some centroids.
-    fn around(
+    /// In clusters of these parts, of which empty ones have no centroid.
+    fn of_parts(
         frame: &Frame,
-        mut centroids: Centroids,
         vectors: &[(u64, &[u8])],
+        (parts, centroids): (Vec<Part>, Centroids),
         between: &dyn Fn(),
     ) -> Self {
         let mut run = Self::empty(frame, vectors);
-        let step = vectors.len().div_ceil(CLUSTERED).max(1);
-        for _ in 0..ROUNDS {
-            let parts = centroids.part(&run.encoder, vectors, step, between);
-            centroids = Centroids::means(&run.encoder, &parts);
-        }
-        // Not their means, for which others would be the nearest than those that they are in.
-        let parts = centroids.part(&run.encoder, vectors, 1, between);
-        let groups: Vec<_> = parts.into_iter().map(|(group, _)| group).collect();
-        let centroids = centroids.without_empty(run.encoder.dim(), &groups);
         run.centroids = centroids.codes;
-        let groups: Vec<_> = groups.into_iter().filter(|of| !of.is_empty()).collect();
+        let groups = parts.into_iter().map(|(group, _)| group);
+        let groups: Vec<_> = groups.filter(|group| !group.is_empty()).collect();
         run.fill(vectors, &groups, &centroids.scales, between);
         run
     }
@@ -188,6 +187,9 @@ impl<'a> Encode<'a> {
     }
 }
 
+/// Which vectors are nearest to a centroid, and their sum.
+type Part = (Vec<usize>, Vec<f32>);
+
 /// The centroids of clusters, as eight-bit codes.
 #[derive(Default)]
 struct Centroids {
@@ -247,6 +249,21 @@ impl Centroids {
         centroids
     }
 
+    /// Moves them to the means of what is nearest to them, and parts all vectors then.
+    fn settled(
+        &mut self,
+        encoder: &Encoder,
+        vectors: &[(u64, &[u8])],
+        between: &dyn Fn(),
+    ) -> Vec<Part> {
+        let step = vectors.len().div_ceil(CLUSTERED).max(1);
+        for _ in 0..ROUNDS {
+            let parts = self.part(encoder, vectors, step, between);
+            *self = Centroids::means(encoder, &parts);
+        }
+        self.part(encoder, vectors, 1, between)
+    }
+
     /// Parts every so many-th of the vectors by the nearest centroid: which they are, and their sums.
     fn part(
         &self,
@@ -254,7 +271,7 @@ impl Centroids {
         vectors: &[(u64, &[u8])],
         step: usize,
         between: &dyn Fn(),
-    ) -> Vec<(Vec<usize>, Vec<f32>)> {
+    ) -> Vec<Part> {
         let dim = encoder.dim();
         let codes = self.codes.chunks_exact(dim).zip(&self.scales);
         let centroids: Vec<_> = codes
@@ -280,7 +297,7 @@ impl Centroids {
     }
 
     /// The means of parts that are not empty.
-    fn means(encoder: &Encoder, parts: &[(Vec<usize>, Vec<f32>)]) -> Self {
+    fn means(encoder: &Encoder, parts: &[Part]) -> Self {
         let mut means = Centroids::default();
         let mut code = Encoded::default();
         for (part, sum) in parts.iter().filter(|(part, _)| !part.is_empty()) {
@@ -290,10 +307,10 @@ impl Centroids {
     }
 
     /// Those that some vectors are nearest to.
-    fn without_empty(&self, dim: usize, groups: &[Vec<usize>]) -> Self {
+    fn without_empty(&self, dim: usize, parts: &[Part]) -> Self {
         let mut some = Centroids::default();
-        let all = self.codes.chunks_exact(dim).zip(&self.scales).zip(groups);
-        for ((code, scale), _) in all.filter(|(_, group)| !group.is_empty()) {
+        let all = self.codes.chunks_exact(dim).zip(&self.scales).zip(parts);
+        for ((code, scale), _) in all.filter(|(_, (group, _))| !group.is_empty()) {
             some.codes.extend_from_slice(code);
             some.scales.push(*scale);
         }

@@ -24,8 +24,9 @@
 //! chance. The error of [RaBitQ](https://arxiv.org/abs/2405.12497) is that of a random rotation, whatever the data.
 //!
 //! Where clusters are left out, by [`CodedRun::nearest`] or a scan of some, [`scan::SURE_OF_SOME`] standard errors are reckoned with. How
-//! many clusters are to be read is measured ([`CodedRun::measure`]). But for the dot product, a row is in the cluster whose centroid is the
-//! nearest to it by the very comparison that a query goes through, so that one like the row finds it.
+//! many clusters are to be read is measured ([`CodedRun::measure`]). Of clusters that were made in haste, a row is
+//! in that whose centroid is the nearest to it by the very comparison that a query goes through, so that one like the row finds it (but for
+//! the dot product, for which queries are turned otherwise).
 
 mod aim;
 mod make;
