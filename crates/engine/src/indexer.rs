@@ -28,9 +28,8 @@ const NICENESS: i32 = 10;
 /// How long a thread that has just had work sleeps before it waits to be woken: rows that come one by one are taken some at a time, and
 /// whoever writes them does not wake threads for each, which takes as long as the write.
 const NAP: Duration = Duration::from_millis(1);
-/// Time between two looks of the steady indexer. It steps in when nothing was done between three of them: between two alone, there was
-/// nothing to do more often than not, until rows came just before it looked.
-const LOOK: Duration = Duration::from_millis(250);
+/// Time without a finished job after which the steady indexer steps in.
+const STARVED: Duration = Duration::from_millis(500);
 
 /// Jobs of an index between two steps that rid it of dead rows: those cost searches less than rows that wait.
 const JOBS: usize = 4;
@@ -80,13 +79,7 @@ fn idle(shared: &Shared, worker: usize) {
 fn steady(shared: &Shared) {
     let mut before = 0;
     while !shared.stopping.load(Ordering::Acquire) {
-        for _ in 0..2 {
-            if shared.jobs_done.load(Ordering::Relaxed) == before
-                && !shared.stopping.load(Ordering::Acquire)
-            {
-                shared.starved.wait(LOOK);
-            }
-        }
+        shared.starved.wait(STARVED);
         // Job after job for as long as the idle ones get nothing done.
         while shared.jobs_done.load(Ordering::Relaxed) == before
             && !shared.stopping.load(Ordering::Acquire)

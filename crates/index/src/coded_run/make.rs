@@ -75,7 +75,7 @@ impl CodedRun {
     fn of_parts(
         frame: &Frame,
         vectors: &[(u64, &[u8])],
-        (parts, centroids): (Vec<Part>, Centroids),
+        (parts, centroids): (Vec<Group>, Centroids),
         between: &dyn Fn(),
     ) -> Self {
         let mut run = Self::empty(frame, vectors);
@@ -100,7 +100,7 @@ impl CodedRun {
             radius: 0.0,
             factor: 0.0,
             lines: Lines::zero(0),
-            recall: [const { Vec::new() }; 4],
+            recall: Default::default(),
         }
     }
 
@@ -188,7 +188,7 @@ impl<'a> Encode<'a> {
 }
 
 /// Which vectors are nearest to a centroid, and their sum.
-type Part = (Vec<usize>, Vec<f32>);
+type Group = (Vec<usize>, Vec<f32>);
 
 /// The centroids of clusters, as eight-bit codes.
 #[derive(Default)]
@@ -255,7 +255,7 @@ impl Centroids {
         encoder: &Encoder,
         vectors: &[(u64, &[u8])],
         between: &dyn Fn(),
-    ) -> Vec<Part> {
+    ) -> Vec<Group> {
         let step = vectors.len().div_ceil(CLUSTERED).max(1);
         for _ in 0..ROUNDS {
             let parts = self.part(encoder, vectors, step, between);
@@ -271,7 +271,7 @@ impl Centroids {
         vectors: &[(u64, &[u8])],
         step: usize,
         between: &dyn Fn(),
-    ) -> Vec<Part> {
+    ) -> Vec<Group> {
         let dim = encoder.dim();
         let codes = self.codes.chunks_exact(dim).zip(&self.scales);
         let centroids: Vec<_> = codes
@@ -297,7 +297,7 @@ impl Centroids {
     }
 
     /// The means of parts that are not empty.
-    fn means(encoder: &Encoder, parts: &[Part]) -> Self {
+    fn means(encoder: &Encoder, parts: &[Group]) -> Self {
         let mut means = Centroids::default();
         let mut code = Encoded::default();
         for (part, sum) in parts.iter().filter(|(part, _)| !part.is_empty()) {
@@ -307,7 +307,7 @@ impl Centroids {
     }
 
     /// Those that some vectors are nearest to.
-    fn without_empty(&self, dim: usize, parts: &[Part]) -> Self {
+    fn without_empty(&self, dim: usize, parts: &[Group]) -> Self {
         let mut some = Centroids::default();
         let all = self.codes.chunks_exact(dim).zip(&self.scales).zip(parts);
         for ((code, scale), _) in all.filter(|(_, (group, _))| !group.is_empty()) {

@@ -18,7 +18,7 @@ use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};
 
 /// Of how many nearest rows it is measured. A search for more than the most that was measured reads all clusters.
-const NEAREST: [usize; 4] = [1, 3, 10, 100];
+pub(super) const NEAREST: [usize; 4] = [1, 3, 10, 100];
 /// The part of the nearest that a search may miss whose effort is no more than what it is to find. Twice the effort, half of
 /// it: with a graph it is much alike.
 const MISSED: f32 = 0.05;

@@ -69,7 +69,7 @@ pub struct CodedRun {
     factor: f32,
     lines: Lines,
     /// Recall by the number of clusters that are read, of the nearest few and of more: see [`measure`].
-    recall: [Vec<f32>; 4],
+    recall: [Vec<f32>; measure::NEAREST.len()],
 }
 
 /// Rows around a centroid.
