@@ -1,6 +1,7 @@
 use arrow_schema::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
 use longbow_engine::FilterError;
 
 use crate::allowance::TooMuch;
@@ -35,6 +36,10 @@ pub enum Error {
     },
     #[error("the predicate is not SQL: {0}; write a condition such as price < 5 AND lang = 'en'")]
     Syntax(String),
+    #[error(
+        "the predicate nests brackets, calls or names behind dots too deeply; write it flatter"
+    )]
+    TooDeep,
     #[error("the predicate is of type {0}; write a condition, which is true or false")]
     NotBoolean(String),
     #[error(
@@ -72,6 +77,7 @@ impl FilterError for Error {
             Error::Value { .. } => "filter_value",
             Error::Operator { .. } => "filter_operator",
             Error::Syntax(_) => "bad_sql",
+            Error::TooDeep => "predicate_too_large",
             Error::NotBoolean(_) => "not_boolean",
             Error::NotOfRows(_) | Error::Unsuited(_) => "bad_predicate",
             Error::DivisionByZero => "division_by_zero",
@@ -98,6 +104,11 @@ impl From<DataFusionError> for Error {
             return Error::Evaluation(error.to_string());
         }
         match error.find_root() {
+            DataFusionError::SQL(error, _)
+                if matches!(**error, ParserError::RecursionLimitExceeded) =>
+            {
+                Error::TooDeep
+            }
             DataFusionError::SQL(error, _) => Error::Syntax(error.to_string()),
             DataFusionError::ArrowError(error, _)
                 if matches!(**error, ArrowError::DivideByZero) =>

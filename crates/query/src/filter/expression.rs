@@ -21,6 +21,7 @@ use super::ranges::ranges;
 use super::value::constants;
 use super::{Bound, STATE};
 use crate::evaluation::Evaluation;
+use crate::parser;
 
 type Result<T> = std::result::Result<T, Error>;
 
@@ -73,7 +74,8 @@ pub(super) fn bind(
 
 /// Reads a predicate of SQL.
 fn parse(predicate: &str, dataset: &str, schema: &DFSchema) -> Result<Expr> {
-    let read = STATE.create_logical_expr(predicate, schema);
+    let read = parser::expression(predicate)
+        .and_then(|read| STATE.create_logical_expr_from_sql_expr(read, schema));
     let expression = read.map_err(|error| match Error::from(error) {
         Error::UnknownColumn { column, .. } => {
             let have = schema.fields().iter().map(|field| field.name().as_str());

@@ -8,7 +8,6 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::refusal::{Result, invalid};
-use crate::retried;
 
 /// Most words, values and signs of a statement: each value of a list takes half a kilobyte while it is planned.
 const MOST_TOKENS: usize = 400_000;
@@ -39,9 +38,6 @@ pub(super) fn check(text: &str, longest: usize) -> Result<()> {
             "the statement has {count} words, values and signs, the limit is {MOST_TOKENS}; send vectors and long lists as parameters"
         );
         return Err(invalid("sql_too_long", &text));
-    }
-    if let Some(text) = retried::refusal("statement", &tokens) {
-        return Err(invalid("sql_too_deep", &text));
     }
     let longest = longest_chain(&tokens);
     if longest > LONGEST_CHAIN {

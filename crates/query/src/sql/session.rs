@@ -28,6 +28,7 @@ use super::refuse::{ours, refuse};
 use super::running::Running;
 use super::system::{self, System};
 use super::{parameters, rewrite, state, write};
+use crate::parser;
 use crate::refusal::{Refusal, Result, invalid, unimplemented};
 
 /// Room for the recursion of whoever walks a plan; memory that is not touched costs nothing.
@@ -190,10 +191,7 @@ impl Inner {
         let moment = Moment::new(&self.engine, &self.system);
         let state = state::for_statement(&self.base, &self.engine, &moment, deadline)
             .map_err(|error| refuse(&error))?;
-        let dialect = state.config().options().sql_parser.dialect;
-        let statement = state
-            .sql_to_statement(text, &dialect)
-            .map_err(|error| refuse(&error))?;
+        let statement = parser::statement(text).map_err(|error| refuse(&error))?;
         Ok((state, statement))
     }
 

@@ -373,7 +373,12 @@ fn what_is_too_large_is_refused() {
         "bytes",
     );
     let deep = format!("{}id = 1{}", "(".repeat(400), ")".repeat(400));
-    check_refused(&engine, json!({"where": deep}), "bad_sql", "recursion");
+    check_refused(
+        &engine,
+        json!({"where": deep}),
+        "predicate_too_large",
+        "nests",
+    );
     let chain = vec!["id = 1"; 2_000].join(" OR ");
     check_refused(
         &engine,

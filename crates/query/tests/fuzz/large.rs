@@ -127,6 +127,10 @@ fn levels_of_sql() -> Vec<Case> {
         ("open positions", "position(".repeat(45)),
         ("open negations", "NOT (".repeat(45)),
         ("named arguments", "f(a := ".repeat(45)),
+        ("names", format!("id{} .)", " .id".repeat(45))),
+        ("names of functions", "a.f(".repeat(45)),
+        ("intervals", "INTERVAL ".repeat(45)),
+        ("cases with signs", "CASE - EXCEPT [".repeat(45)),
     ];
     let sql = Some(("sql_too_deep", "; write it"));
     let both_ways = |(what, predicate): (&'static str, String), part: &'static str| {
@@ -140,7 +144,7 @@ fn levels_of_sql() -> Vec<Case> {
     let predicates = predicates.into_iter();
     let predicates = predicates.flat_map(|case| both_ways(case, "at most"));
     let doubling = doubling.into_iter();
-    let doubling = doubling.flat_map(|case| both_ways(case, "the limit is"));
+    let doubling = doubling.flat_map(|case| both_ways(case, "nests"));
     let queries = nested("SELECT * FROM (", "SELECT 1", ")", LEVELS);
     let queries = [("queries in queries", Way::Statement, queries, sql)];
     predicates.chain(doubling).chain(queries).collect()

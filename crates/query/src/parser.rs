@@ -1,0 +1,256 @@
+//! SQL read into trees by DataFusion's parser, with bounded work.
+//!
+//! The parser tries one way to read an expression, and after a mistake another: `floor(` as a word of the language and as
+//! any function, what stands behind a dot as an expression and as a mere name, `interval` as the word and as a column. Each
+//! time it reads what follows anew, so that within each other they double its work: of `a.b.c` with thirty dots and a
+//! mistake behind them it finds no end. All those ways come through the same door, the begin of an expression; here
+//! the passes are counted, and when there were too many, the parser is stopped.
+//!
+//! What it is not for: how deep a tree may be, which the parser and [`crate::sql`] bound, and the size of a text.
+
+use std::any::TypeId;
+use std::cell::Cell;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias};
+use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+
+/// Expressions that may be begun beside one for each byte of the text: some tenths of a second.
+const MOST_BEYOND: usize = 1 << 16;
+
+/// Reads the one statement of a text.
+///
+/// # Errors
+/// Those of the parser; `RecursionLimitExceeded` also for what would be read again and again.
+pub(crate) fn statement(text: &str) -> Result<Statement> {
+    let dialect = Metered::new(text);
+    let parser = DFParserBuilder::new(text).with_dialect(&dialect).build();
+    let statements = parser.and_then(|mut parser| parser.parse_statements());
+    let mut statements = dialect.unless_stopped(statements)?;
+    match (statements.pop_front(), statements.is_empty()) {
+        (Some(statement), true) => Ok(statement),
+        (None, _) => Err(DataFusionError::Plan("the text holds no statement".into())),
+        (Some(_), false) => Err(DataFusionError::NotImplemented(
+            "several statements at once".into(),
+        )),
+    }
+}
+
+/// Reads an expression.
+///
+/// # Errors
+/// As [`statement`].
+pub(crate) fn expression(text: &str) -> Result<ExprWithAlias> {
+    let dialect = Metered::new(text);
+    let parser = DFParserBuilder::new(text).with_dialect(&dialect).build();
+    let expression = parser.and_then(|mut parser| parser.parse_into_expr());
+    dialect.unless_stopped(expression)
+}
+
+/// DataFusion's dialect, by which so many expressions may be begun.
+#[derive(Debug)]
+struct Metered {
+    left: Cell<usize>,
+    stopped: Cell<bool>,
+}
+
+impl Metered {
+    fn new(text: &str) -> Self {
+        Metered {
+            left: Cell::new(MOST_BEYOND + text.len()),
+            stopped: Cell::new(false),
+        }
+    }
+
+    /// What was read; an error if the parser was stopped, for it may have taken that for a mistake, and gone on.
+    fn unless_stopped<T>(&self, read: Result<T>) -> Result<T> {
+        match self.stopped.get() {
+            true => Err(ParserError::RecursionLimitExceeded.into()),
+            false => read,
+        }
+    }
+}
+
+/// Answers as the dialect that is metered does. Only what that one answers differently from any dialect needs to be here.
+macro_rules! as_generic {
+    ($($name:ident)*) => {
+        $(fn $name(&self) -> bool {
+            GenericDialect.$name()
+        })*
+    };
+}
+
+impl Dialect for Metered {
+    fn dialect(&self) -> TypeId {
+        TypeId::of::<GenericDialect>()
+    }
+
+    fn parse_prefix(&self, _: &mut Parser) -> Option<std::result::Result<Expr, ParserError>> {
+        match self.left.get().checked_sub(1) {
+            Some(left) => {
+                self.left.set(left);
+                None
+            }
+            None => {
+                self.stopped.set(true);
+                // The only error after which the parser tries nothing else.
+                Some(Err(ParserError::RecursionLimitExceeded))
+            }
+        }
+    }
+
+    fn is_delimited_identifier_start(&self, letter: char) -> bool {
+        GenericDialect.is_delimited_identifier_start(letter)
+    }
+
+    fn is_identifier_start(&self, letter: char) -> bool {
+        GenericDialect.is_identifier_start(letter)
+    }
+
+    fn is_identifier_part(&self, letter: char) -> bool {
+        GenericDialect.is_identifier_part(letter)
+    }
+
+    as_generic! {
+        supports_unicode_string_literal
+        supports_partition_by_after_order_by
+        supports_array_join_syntax
+        supports_group_by_expr
+        supports_group_by_with_modifier
+        supports_left_associative_joins_without_parens
+        supports_connect_by
+        supports_match_recognize
+        supports_pipe_operator
+        supports_start_transaction_modifier
+        supports_window_function_null_treatment_arg
+        supports_dictionary_syntax
+        supports_window_clause_named_window_reference
+        supports_parenthesized_set_variables
+        supports_select_wildcard_except
+        support_map_literal_syntax
+        allow_extract_custom
+        allow_extract_single_quotes
+        supports_extract_comma_syntax
+        supports_create_view_comment_syntax
+        supports_parens_around_table_factor
+        supports_values_as_table_factor
+        supports_create_index_with_clause
+        supports_explain_with_utility_options
+        supports_limit_comma
+        supports_update_order_by
+        supports_from_first_select
+        supports_projection_trailing_commas
+        supports_asc_desc_in_column_definition
+        supports_try_convert
+        supports_bitwise_shift_operators
+        supports_comment_on
+        supports_load_extension
+        supports_named_fn_args_with_assignment_operator
+        supports_struct_literal
+        supports_empty_projections
+        supports_nested_comments
+        supports_multiline_comment_hints
+        supports_user_host_grantee
+        supports_string_escape_constant
+        supports_array_typedef_with_brackets
+        supports_match_against
+        supports_set_names
+        supports_comma_separated_set_assignments
+        supports_filter_during_aggregation
+        supports_select_wildcard_exclude
+        supports_data_type_signed_suffix
+        supports_interval_options
+        supports_quote_delimited_string
+        supports_select_wildcard_replace
+        supports_select_wildcard_ilike
+        supports_select_wildcard_rename
+        supports_optimize_table
+        supports_install
+        supports_detach
+        supports_prewhere
+        supports_with_fill
+        supports_limit_by
+        supports_interpolate
+        supports_settings
+        supports_select_format
+        supports_comment_optimizer_hint
+        supports_constraint_keyword_without_name
+        supports_key_column_option
+        supports_comma_separated_trim
+        supports_cte_without_as
+        supports_select_item_multi_column_alias
+        supports_xml_expressions
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_stopped(read: Result<Statement>) -> bool {
+        match read {
+            Err(DataFusionError::SQL(error, _)) => {
+                matches!(*error, ParserError::RecursionLimitExceeded)
+            }
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn what_would_be_read_again_and_again_is_stopped() {
+        for (begin, unit, end) in [
+            ("a", ".b ", ".)"),
+            ("a", ".f(b", ""),
+            ("a", " + CAST(a", ""),
+            ("a", " + position(a", ""),
+            ("a", " + f(a := 1", ""),
+            ("a =", " INTERVAL", ""),
+        ] {
+            let text = format!("SELECT * FROM t WHERE {begin}{}{end}", unit.repeat(40));
+            assert!(is_stopped(statement(&text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_lists_and_what_nests_without_mistakes_is_read() {
+        for text in [
+            format!("SELECT [{}1]", "1,".repeat(100_000)),
+            format!("INSERT INTO t VALUES {}(1)", "(1),".repeat(50_000)),
+            format!("SELECT a{}", ".b".repeat(40)),
+            format!("SELECT {}1{}", "abs(".repeat(40), ")".repeat(40)),
+            format!("SELECT {}1{}", "CAST(".repeat(12), " AS INT)".repeat(12)),
+        ] {
+            assert!(statement(&text).is_ok(), "{}", &text[..60]);
+        }
+    }
+
+    #[test]
+    fn one_statement_is_read() {
+        assert!(statement("SELECT 1;").is_ok());
+        for text in ["", ";", "SELECT 1; SELECT 2", "SELECT 1 2"] {
+            assert!(statement(text).is_err(), "{text}");
+        }
+    }
+
+    /// Every line of the files of statements, good and bad, whole or part of one.
+    #[test]
+    fn statements_are_read_as_by_the_dialect_that_is_metered() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/slt");
+        let mut read = 0;
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a text");
+            for line in text.lines().filter(|line| !line.trim().is_empty()) {
+                let same = DFParserBuilder::new(line)
+                    .build()
+                    .and_then(|mut parser| parser.parse_statements());
+                let same = same.ok().filter(|all| all.len() == 1);
+                let same = same.and_then(|mut all| all.pop_front());
+                read += usize::from(same.is_some());
+                assert_eq!(statement(line).ok(), same, "{line}");
+            }
+        }
+        assert!(read > 100, "{read} statements");
+    }
+}
