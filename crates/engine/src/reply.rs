@@ -91,7 +91,7 @@ pub struct QueryInfo {
 /// The reply to a search.
 #[derive(Debug)]
 pub struct SearchReply {
-    /// The neighbours, query by query, best first; its schema's metadata holds [`QueryInfo`].
+    /// The neighbours, query by query, best first; its schema's metadata holds [`QueryInfo`], unless it is to be bare.
     pub batch: RecordBatch,
     /// The same as a struct.
     pub info: QueryInfo,
@@ -239,7 +239,7 @@ impl Engine {
             }
             info.explain = why.filter(|_| request.explain);
             let parts = request.score_parts.then(|| asked.part_names());
-            let beside = (first_query, parts);
+            let beside = (first_query, parts, request.is_bare);
             let reply = table(view, &answers, &fields, beside, info, started)?;
             if each(reply).is_break() {
                 break;
@@ -423,11 +423,12 @@ fn summary(answers: &[Answered], request: &SearchRequest) -> QueryInfo {
     }
 }
 
+/// The reply, with the columns and all that stands beside them.
 fn table(
     view: &View,
     answers: &[Answered],
     columns: &[FieldRef],
-    (first_query, parts): (Option<i32>, Option<Vec<String>>),
+    (first_query, parts, is_bare): (Option<i32>, Option<Vec<String>>, bool),
     mut info: QueryInfo,
     started: Instant,
 ) -> Result<SearchReply> {
@@ -469,13 +470,21 @@ fn table(
         fields.push(Arc::clone(field));
     }
     info.elapsed_us = micros(started.elapsed());
-    let json = serde_json::to_string(&info).unwrap_or_default();
-    let metadata = HashMap::from([(QUERY_KEY.to_owned(), json)]);
+    let metadata = match is_bare {
+        true => HashMap::new(),
+        false => told(&info),
+    };
     let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
     Ok(SearchReply {
         batch: RecordBatch::try_new(schema, arrays)?,
         info,
     })
+}
+
+/// How a reply came to be, as metadata of its schema.
+fn told(info: &QueryInfo) -> HashMap<String, String> {
+    let json = serde_json::to_string(info).unwrap_or_default();
+    HashMap::from([(QUERY_KEY.to_owned(), json)])
 }
 
 /// The cursor of the page behind this one, if a page is asked for and this one has rows.

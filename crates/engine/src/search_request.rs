@@ -67,6 +67,8 @@ pub struct SearchRequest {
     /// The `query_index` of the first query, for a caller that asks in pieces. Without it the column is there only
     /// if there are several queries, and begins at 0.
     pub first_query: Option<i32>,
+    /// Whether the reply's batch goes without the metadata of its schema, for a caller that looks at its `info` at most.
+    pub is_bare: bool,
 }
 
 impl SearchRequest {
@@ -94,6 +96,7 @@ impl SearchRequest {
             score_parts: false,
             timeout: None,
             budget: None,
+            is_bare: false,
             first_query: None,
         }
     }

@@ -194,7 +194,8 @@ impl Engine {
         let queries = Queries::read(queries)?;
         let many = queries.many.then_some(queries.vectors.len());
         let parsed = self.parsed.request(search, queries);
-        let (dataset, request) = parsed.map_err(raised)?;
+        let (dataset, mut request) = parsed.map_err(raised)?;
+        request.is_bare = true;
         self.lean_search(py, &dataset, &request, many)
     }
 
@@ -280,6 +281,7 @@ fn lean((k, ef, exact, column): Asked) -> longbow_query::Result<SearchRequest> {
         ef: ef.map(usize::try_from).transpose().map_err(bad_ef)?,
         exact,
         column,
+        is_bare: true,
         ..SearchRequest::nearest(Vec::new(), usize::try_from(k).map_err(bad_k)?)
     })
 }

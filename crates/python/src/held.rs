@@ -2,10 +2,11 @@
 
 use std::mem;
 use std::process;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use longbow_engine::Class;
 use longbow_query::Refusal;
+use parking_lot::Condvar;
 use pyo3::prelude::*;
 
 use crate::errors::raised;
@@ -96,16 +97,18 @@ impl<T> Slot<'_, T> {
 }
 
 /// The calls into one engine that have not returned.
+///
+/// Its locks are not the standard library's, whose condition asks the system at each call to wake up nobody.
 #[derive(Debug, Default)]
 pub struct Calls {
-    running: Mutex<usize>,
+    running: parking_lot::Mutex<usize>,
     ended: Condvar,
 }
 
 impl Calls {
     /// Counts a call, until what this returns is dropped: with Python's lock, after the engine's work.
     fn begin(&self) -> Call<'_> {
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.running.lock() += 1;
         Call(self)
     }
 
@@ -113,9 +116,8 @@ impl Calls {
     /// interpreter ends is torn down in the midst of the engine's frames.
     pub fn wait(&self, py: Python<'_>) {
         py.detach(|| {
-            let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            let all = self.ended.wait_while(running, |running| *running > 0);
-            drop(all);
+            let mut running = self.running.lock();
+            self.ended.wait_while(&mut running, |running| *running > 0);
         });
     }
 }
@@ -125,12 +127,7 @@ struct Call<'a>(&'a Calls);
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        let mut running = self
-            .0
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *running -= 1;
+        *self.0.running.lock() -= 1;
         self.0.ended.notify_all();
     }
 }
