@@ -96,8 +96,8 @@ impl SearchRequest {
             score_parts: false,
             timeout: None,
             budget: None,
-            is_bare: false,
             first_query: None,
+            is_bare: false,
         }
     }
 

@@ -4,36 +4,43 @@
 //! any function, what stands behind a dot as an expression and as a mere name, `interval` as the word and as a column. Each
 //! time it reads what follows anew, so that within each other they double its work: of `a.b.c` with thirty dots and a
 //! mistake behind them it finds no end. All those ways come through the same door, the begin of an expression; here
-//! the passes are counted, and when there were too many, the parser is stopped.
+//! the passes are counted, and when there were too many, the parser is stopped. Brackets of tables, which it reads again without
+//! beginning an expression, are counted before, by [`crate::sql`].
 //!
-//! What it is not for: how deep a tree may be, which the parser and [`crate::sql`] bound, and the size of a text.
+//! What it is not for: how deep a tree may be, which the parser, [`crate::sql`] and the filters bound, and the size of a text.
 
 use std::any::TypeId;
 use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect};
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-/// Expressions that may be begun beside one for each byte of the text: some tenths of a second.
+/// Expressions that may be begun beside one for each token of the text.
 const MOST_BEYOND: usize = 1 << 16;
+/// How long may be read what was read before: each of them may be as long as the text.
+const LONGEST: Duration = Duration::from_secs(2);
 
 /// Reads the one statement of a text.
 ///
 /// # Errors
 /// Those of the parser; `RecursionLimitExceeded` also for what would be read again and again.
 pub(crate) fn statement(text: &str) -> Result<Statement> {
-    let dialect = Metered::new(text);
-    let parser = DFParserBuilder::new(text).with_dialect(&dialect).build();
-    let statements = parser.and_then(|mut parser| parser.parse_statements());
+    let dialect = Metered::new();
+    let statements = dialect
+        .parser(text)
+        .and_then(|mut parser| parser.parse_statements());
     let mut statements = dialect.unless_stopped(statements)?;
     match (statements.pop_front(), statements.is_empty()) {
         (Some(statement), true) => Ok(statement),
         (None, _) => Err(DataFusionError::Plan("the text holds no statement".into())),
         (Some(_), false) => Err(DataFusionError::NotImplemented(
-            "several statements at once".into(),
+            "several statements in one text; send them one by one".into(),
         )),
     }
 }
@@ -43,9 +50,10 @@ pub(crate) fn statement(text: &str) -> Result<Statement> {
 /// # Errors
 /// As [`statement`].
 pub(crate) fn expression(text: &str) -> Result<ExprWithAlias> {
-    let dialect = Metered::new(text);
-    let parser = DFParserBuilder::new(text).with_dialect(&dialect).build();
-    let expression = parser.and_then(|mut parser| parser.parse_into_expr());
+    let dialect = Metered::new();
+    let expression = dialect
+        .parser(text)
+        .and_then(|mut parser| parser.parse_into_expr());
     dialect.unless_stopped(expression)
 }
 
@@ -53,15 +61,31 @@ pub(crate) fn expression(text: &str) -> Result<ExprWithAlias> {
 #[derive(Debug)]
 struct Metered {
     left: Cell<usize>,
+    /// How far the parser was when it had come farthest: what begins before that was read already.
+    farthest: Cell<usize>,
+    began: Instant,
     stopped: Cell<bool>,
 }
 
 impl Metered {
-    fn new(text: &str) -> Self {
+    fn new() -> Self {
         Metered {
-            left: Cell::new(MOST_BEYOND + text.len()),
+            left: Cell::new(MOST_BEYOND),
+            farthest: Cell::new(0),
+            began: Instant::now(),
             stopped: Cell::new(false),
         }
+    }
+
+    /// A parser of a text, which may begin an expression for each of its tokens now.
+    fn parser(&self, text: &str) -> Result<DFParser<'_>> {
+        let tokens = Tokenizer::new(self, text).tokenize_with_location();
+        let mut tokens = tokens.map_err(ParserError::from)?;
+        // A token for each blank would be walked over each time that the parser looks ahead.
+        let is_blank = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+        tokens.dedup_by(|after, before| is_blank(after) && is_blank(before));
+        self.left.set(MOST_BEYOND + tokens.len());
+        DFParserBuilder::new(tokens).with_dialect(self).build()
     }
 
     /// What was read; an error if the parser was stopped, for it may have taken that for a mistake, and gone on.
@@ -71,6 +95,19 @@ impl Metered {
             false => read,
         }
     }
+
+    /// Whether an expression may begin behind so many tokens.
+    fn may_begin(&self, at: usize) -> bool {
+        let was_read = at <= self.farthest.get();
+        self.farthest.set(self.farthest.get().max(at));
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left > 0 && !(was_read && self.began.elapsed() > LONGEST)
+    }
+}
+
+fn is_interval(token: &TokenWithSpan) -> bool {
+    matches!(&token.token, Token::Word(word) if word.keyword == Keyword::INTERVAL)
 }
 
 /// Answers as the dialect that is metered does. Only what that one answers differently from any dialect needs to be here.
@@ -87,18 +124,23 @@ impl Dialect for Metered {
         TypeId::of::<GenericDialect>()
     }
 
-    fn parse_prefix(&self, _: &mut Parser) -> Option<std::result::Result<Expr, ParserError>> {
-        match self.left.get().checked_sub(1) {
-            Some(left) => {
-                self.left.set(left);
-                None
-            }
-            None => {
-                self.stopped.set(true);
-                // The only error after which the parser tries nothing else.
-                Some(Err(ParserError::RecursionLimitExceeded))
-            }
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<std::result::Result<Expr, ParserError>> {
+        if !self.may_begin(parser.get_current_index()) {
+            self.stopped.set(true);
+            // Most of what the parser tries ends at once with this error; what goes on all the same fails at the next begin.
+            return Some(Err(ParserError::RecursionLimitExceeded));
         }
+        if is_interval(parser.get_current_token()) && is_interval(parser.peek_token_ref()) {
+            // This is the only one that begins another without a look at how deep it is.
+            let text = "INTERVAL of an INTERVAL; give its length as a text";
+            return Some(Err(ParserError::ParserError(text.into())));
+        }
+        None
+    }
+
+    /// Nothing can plan it, and its patterns nest without a limit.
+    fn supports_match_recognize(&self) -> bool {
+        false
     }
 
     fn is_delimited_identifier_start(&self, letter: char) -> bool {
@@ -121,7 +163,6 @@ impl Dialect for Metered {
         supports_group_by_with_modifier
         supports_left_associative_joins_without_parens
         supports_connect_by
-        supports_match_recognize
         supports_pipe_operator
         supports_start_transaction_modifier
         supports_window_function_null_treatment_arg
@@ -206,7 +247,6 @@ mod tests {
             ("a", " + CAST(a", ""),
             ("a", " + position(a", ""),
             ("a", " + f(a := 1", ""),
-            ("a =", " INTERVAL", ""),
         ] {
             let text = format!("SELECT * FROM t WHERE {begin}{}{end}", unit.repeat(40));
             assert!(is_stopped(statement(&text)), "{text}");
@@ -224,6 +264,14 @@ mod tests {
         ] {
             assert!(statement(&text).is_ok(), "{}", &text[..60]);
         }
+    }
+
+    #[test]
+    fn intervals_of_intervals_and_blanks_take_no_room() {
+        let text = format!("SELECT {}", "INTERVAL ".repeat(100_000));
+        assert!(statement(&text).is_err());
+        assert!(statement(&format!("SELECT{}1", " \n".repeat(1_000_000))).is_ok());
+        assert!(statement("SELECT INTERVAL '1' DAY, interval FROM t").is_ok());
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub enum Error {
     #[error("the predicate is not SQL: {0}; write a condition such as price < 5 AND lang = 'en'")]
     Syntax(String),
     #[error(
-        "the predicate nests brackets, calls or names behind dots too deeply; write it flatter"
+        "the predicate nests brackets, calls or names behind dots too deeply, or has a mistake within many; write it flatter"
     )]
     TooDeep,
     #[error("the predicate is of type {0}; write a condition, which is true or false")]

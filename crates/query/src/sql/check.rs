@@ -11,6 +11,8 @@ use crate::refusal::{Result, invalid};
 
 /// Most words, values and signs of a statement: each value of a list takes half a kilobyte while it is planned.
 const MOST_TOKENS: usize = 400_000;
+/// Tokens that the parser may read, where brackets of tables are read twice.
+const MOST_READ: usize = 1 << 24;
 /// Most tokens between two commas, over all open brackets: what a chain of operators or joins may be long.
 const LONGEST_CHAIN: usize = 2_000;
 
@@ -39,6 +41,13 @@ pub(super) fn check(text: &str, longest: usize) -> Result<()> {
         );
         return Err(invalid("sql_too_long", &text));
     }
+    let levels = bracketed_tables(&tokens);
+    if count << levels.min(20) > MOST_READ {
+        let text = format!(
+            "the statement opens {levels} brackets right within others behind FROM or JOIN, too many for its length; write it flatter"
+        );
+        return Err(invalid("sql_too_deep", &text));
+    }
     let longest = longest_chain(&tokens);
     if longest > LONGEST_CHAIN {
         let text = format!(
@@ -47,6 +56,40 @@ pub(super) fn check(text: &str, longest: usize) -> Result<()> {
         return Err(invalid("sql_too_deep", &text));
     }
     Ok(())
+}
+
+/// How many brackets behind FROM, JOIN or a comma stand right within another at a time. The parser reads each as a query, and after a
+/// mistake as a table, with all that is in it.
+fn bracketed_tables(tokens: &[Token]) -> usize {
+    let tokens = tokens
+        .iter()
+        .filter(|token| !matches!(token, Token::Whitespace(_)));
+    // Of each open bracket whether one may stand for a table, and whether it stands right within such a one.
+    let mut open: Vec<bool> = Vec::new();
+    let (mut levels, mut most) = (0, 0);
+    // What a bracket would be here.
+    let (mut may_be_table, mut is_within) = (false, false);
+    for token in tokens {
+        match token {
+            Token::LParen => {
+                let counts = may_be_table && is_within;
+                open.push(counts);
+                levels += usize::from(counts);
+                most = most.max(levels);
+                is_within = may_be_table;
+            }
+            Token::RParen => {
+                levels -= usize::from(open.pop().unwrap_or(false));
+                (may_be_table, is_within) = (false, false);
+            }
+            Token::Comma => (may_be_table, is_within) = (true, false),
+            Token::Word(word) if matches!(word.keyword, Keyword::FROM | Keyword::JOIN) => {
+                (may_be_table, is_within) = (true, false);
+            }
+            _ => (may_be_table, is_within) = (false, false),
+        }
+    }
+    most
 }
 
 /// A bracket that is open: how long the chain in it is so far, and whether a comma ends a chain there. After FROM it does
@@ -117,6 +160,25 @@ mod tests {
             let chain = format!("{begin}{}", link.repeat(10_000));
             assert_eq!(code_of(&chain), Some("sql_too_deep"), "{link}");
         }
+    }
+
+    #[test]
+    fn brackets_of_tables_that_would_be_read_again_and_again_are_refused() {
+        let open = |times, unit: &str, end: &str| code_of(&format!("{}{end}", unit.repeat(times)));
+        assert_eq!(
+            open(11, "SELECT * FROM (((", "SELECT *"),
+            Some("sql_too_deep")
+        );
+        let long = format!("SELECT *{}", ",*".repeat(100_000));
+        assert_eq!(open(8, "SELECT * FROM ((", &long), Some("sql_too_deep"));
+        assert_eq!(open(40, "SELECT * FROM (", "SELECT 1"), None);
+        let joins = format!("SELECT * FROM {}a", "(".repeat(8));
+        assert_eq!(open(1, &joins, &" JOIN b ON a.id = b.id)".repeat(8)), None);
+        let rows = "(((1))),".repeat(20_000);
+        assert_eq!(
+            open(1, "INSERT INTO t VALUES ", &format!("{rows}(1)")),
+            None
+        );
     }
 
     #[test]

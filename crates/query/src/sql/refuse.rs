@@ -142,7 +142,7 @@ fn of_arrow(error: &ArrowError) -> Refusal {
 fn of_parser(error: &ParserError) -> Refusal {
     match error {
         ParserError::RecursionLimitExceeded => {
-            let text = "the statement nests brackets, calls, subqueries or names behind dots too deeply; write it flatter";
+            let text = "the statement nests brackets, calls, subqueries or names behind dots too deeply, or has a mistake within many; write it flatter";
             invalid("sql_too_deep", text)
         }
         ParserError::TokenizerError(what) | ParserError::ParserError(what) => {

@@ -12,12 +12,11 @@ use datafusion::sql::sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Statement as Ast, TableFactor, Value,
     ValueWithSpan, VisitMut, VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::GenericDialect;
-use datafusion::sql::sqlparser::parser::Parser;
 
 use super::distance;
 use super::parameters::FUNCTION;
 use super::search_function::Function;
+use crate::parser;
 use crate::refusal::{Refusal, Result, invalid};
 
 /// What a pass finds wrong.
@@ -227,12 +226,9 @@ fn placeholder(expr: &Expr) -> Option<usize> {
 
 /// Replaces an expression by what a text says.
 fn written(text: &str, expr: &mut Expr) -> Flow {
-    let parsed = Parser::new(&GenericDialect {})
-        .try_with_sql(text)
-        .and_then(|mut parser| parser.parse_expr());
-    match parsed {
+    match parser::expression(text) {
         Ok(parsed) => {
-            *expr = parsed;
+            *expr = parsed.expr;
             Flow::Continue(())
         }
         Err(error) => Flow::Break(invalid(

@@ -129,7 +129,6 @@ fn levels_of_sql() -> Vec<Case> {
         ("named arguments", "f(a := ".repeat(45)),
         ("names", format!("id{} .)", " .id".repeat(45))),
         ("names of functions", "a.f(".repeat(45)),
-        ("intervals", "INTERVAL ".repeat(45)),
         ("cases with signs", "CASE - EXCEPT [".repeat(45)),
     ];
     let sql = Some(("sql_too_deep", "; write it"));
@@ -146,7 +145,20 @@ fn levels_of_sql() -> Vec<Case> {
     let doubling = doubling.into_iter();
     let doubling = doubling.flat_map(|case| both_ways(case, "nests"));
     let queries = nested("SELECT * FROM (", "SELECT 1", ")", LEVELS);
-    let queries = [("queries in queries", Way::Statement, queries, sql)];
+    let bracketed = "SELECT * FROM (((".repeat(11) + "SELECT *";
+    let patterns = format!(
+        "SELECT * FROM docs MATCH_RECOGNIZE(PATTERN {}",
+        "(".repeat(300_000)
+    );
+    let intervals = format!("SELECT {}", "INTERVAL ".repeat(1_900));
+    let bad = Some(("bad_sql", ""));
+    let queries = [
+        ("queries in queries", Way::Statement, queries, sql),
+        ("queries in brackets", Way::Statement, bracketed, sql),
+        ("patterns", Way::Statement, patterns, bad),
+        ("intervals", Way::Statement, intervals, bad),
+        ("intervals", Way::Where, "INTERVAL ".repeat(900), bad),
+    ];
     predicates.chain(doubling).chain(queries).collect()
 }
 
