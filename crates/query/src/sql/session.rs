@@ -277,11 +277,7 @@ impl Inner {
             () = tell.closed() => return,
             begun = self.within(deadline, begin) => begun,
         };
-        let Begun {
-            mut rows,
-            writes,
-            plan,
-        } = match begun {
+        let Begun { rows, writes, plan } = match begun {
             Ok(begun) => begun,
             Err(refusal) => {
                 drop(run);
@@ -304,6 +300,16 @@ impl Inner {
         {
             return;
         }
+        self.hand_out(rows, &sender, deadline).await;
+    }
+
+    /// Hands out rows until their end, an error, or nobody takes them.
+    async fn hand_out(
+        &self,
+        mut rows: SendableRecordBatchStream,
+        sender: &mpsc::Sender<Result<RecordBatch>>,
+        deadline: Option<Instant>,
+    ) {
         loop {
             let next = async {
                 let next = rows.next().await.transpose();
@@ -313,17 +319,25 @@ impl Inner {
                 () = sender.closed() => return,
                 next = self.within(deadline, next) => next,
             };
-            let failed = next.is_err();
             let Some(next) = next.transpose() else {
                 return;
             };
-            if self
-                .within(deadline, async { Ok(sender.send(next).await.is_err()) })
-                .await
-                != Ok(false)
-                || failed
-            {
-                return;
+            let sent = match next {
+                Ok(batch) => {
+                    let send = async { Ok(sender.send(Ok(batch)).await) };
+                    self.within(deadline, send).await
+                }
+                Err(refusal) => Err(refusal),
+            };
+            match sent {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return,
+                Err(refusal) => {
+                    // However slowly the rows are read: without it they would look like all that there are.
+                    drop(rows);
+                    let _ = sender.send(Err(refusal)).await;
+                    return;
+                }
             }
         }
     }
