@@ -64,14 +64,15 @@ impl Engine {
         &self,
         py: Python<'py>,
         dataset: &str,
-        request: &SearchRequest,
+        mut request: SearchRequest,
         many: Option<usize>,
     ) -> PyResult<Nearest<'py>> {
+        request.is_bare = true;
         if many == Some(0) {
             return Err(invalid("missing_query", "no vectors to search for"));
         }
         let found = self.working(py, |inner| {
-            let reply = inner.search(dataset, request)?.batch;
+            let reply = inner.search(dataset, &request)?.batch;
             Table::new(&reply, request.k, many, inner.options().memory_limit)
         })?;
         found.into_python(py)
@@ -181,7 +182,7 @@ impl Engine {
         let mut request = lean(asked).map_err(raised)?;
         request.vectors = queries.vectors;
         request.first_query = many.map(|_| 0);
-        self.lean_search(py, dataset, &request, many)
+        self.lean_search(py, dataset, request, many)
     }
 
     /// The same for a search as clients write it.
@@ -194,9 +195,8 @@ impl Engine {
         let queries = Queries::read(queries)?;
         let many = queries.many.then_some(queries.vectors.len());
         let parsed = self.parsed.request(search, queries);
-        let (dataset, mut request) = parsed.map_err(raised)?;
-        request.is_bare = true;
-        self.lean_search(py, &dataset, &request, many)
+        let (dataset, request) = parsed.map_err(raised)?;
+        self.lean_search(py, &dataset, request, many)
     }
 
     /// The rows that a ticket, as clients write it, asks for.
@@ -281,7 +281,6 @@ fn lean((k, ef, exact, column): Asked) -> longbow_query::Result<SearchRequest> {
         ef: ef.map(usize::try_from).transpose().map_err(bad_ef)?,
         exact,
         column,
-        is_bare: true,
         ..SearchRequest::nearest(Vec::new(), usize::try_from(k).map_err(bad_k)?)
     })
 }

@@ -371,7 +371,6 @@ fn limits_hold() {
         (refusal.class, refusal.code),
         (Class::DeadlineExceeded, "timeout")
     );
-    assert!(is_timeout_read_slowly(&hasty));
     let short = session(
         &engine,
         Limits {
@@ -380,18 +379,6 @@ fn limits_hold() {
         },
     );
     assert_eq!(refused(&short, "SELECT 1234567").code, "sql_too_long");
-}
-
-/// Whether the rows of an endless statement end with an error for who reads them after the time is up.
-fn is_timeout_read_slowly(session: &Session) -> bool {
-    let mut answer = match session.run_blocking("SELECT * FROM range(1, 100000000000)", None) {
-        Ok(answer) => answer,
-        Err(refusal) => return refusal.code == "timeout",
-    };
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    let rows = std::iter::from_fn(|| answer.next_blocking());
-    let last = rows.last();
-    last.is_some_and(|last| last.is_err_and(|refusal| refusal.code == "timeout"))
 }
 
 #[test]

@@ -3,10 +3,10 @@
 //! The parser bounds its own recursion, but it reads `a + a + a + …` in a loop, and what it makes of that is as deep as the
 //! chain is long: everything that walks it, down to freeing it, does so by recursion.
 
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use crate::parser;
 use crate::refusal::{Result, invalid};
 
 /// Most words, values and signs of a statement: each value of a list takes half a kilobyte while it is planned.
@@ -16,11 +16,11 @@ const MOST_READ: usize = 1 << 24;
 /// Most tokens between two commas, over all open brackets: what a chain of operators or joins may be long.
 const LONGEST_CHAIN: usize = 2_000;
 
-/// Refuses what is too long or too deep.
+/// The words and signs of a statement, unless it is too long or too deep.
 ///
 /// # Errors
 /// InvalidArgument, `sql_too_long` or `sql_too_deep`, or `bad_sql` for what cannot even be cut into words.
-pub(super) fn check(text: &str, longest: usize) -> Result<()> {
+pub(super) fn check(text: &str, longest: usize) -> Result<Vec<TokenWithSpan>> {
     if text.len() > longest {
         let text = format!(
             "the statement has {} bytes, the limit is {longest}; send vectors and long lists as parameters, or raise LONGBOW_SQL_MAX_LENGTH",
@@ -28,13 +28,9 @@ pub(super) fn check(text: &str, longest: usize) -> Result<()> {
         );
         return Err(invalid("sql_too_long", &text));
     }
-    let tokens = Tokenizer::new(&GenericDialect {}, text).tokenize();
-    let tokens =
-        tokens.map_err(|error| invalid("bad_sql", &format!("{error}; correct the statement")))?;
-    let count = tokens
-        .iter()
-        .filter(|token| !matches!(token, Token::Whitespace(_)))
-        .count();
+    let tokens = parser::tokens(text)
+        .map_err(|error| invalid("bad_sql", &format!("{error}; correct the statement")))?;
+    let count = signs(&tokens).count();
     if count > MOST_TOKENS {
         let text = format!(
             "the statement has {count} words, values and signs, the limit is {MOST_TOKENS}; send vectors and long lists as parameters"
@@ -55,21 +51,24 @@ pub(super) fn check(text: &str, longest: usize) -> Result<()> {
         );
         return Err(invalid("sql_too_deep", &text));
     }
-    Ok(())
+    Ok(tokens)
+}
+
+/// All tokens but blanks.
+fn signs(tokens: &[TokenWithSpan]) -> impl Iterator<Item = &Token> {
+    let tokens = tokens.iter().map(|token| &token.token);
+    tokens.filter(|token| !matches!(token, Token::Whitespace(_)))
 }
 
 /// How many brackets behind FROM, JOIN or a comma stand right within another at a time. The parser reads each as a query, and after a
 /// mistake as a table, with all that is in it.
-fn bracketed_tables(tokens: &[Token]) -> usize {
-    let tokens = tokens
-        .iter()
-        .filter(|token| !matches!(token, Token::Whitespace(_)));
-    // Of each open bracket whether one may stand for a table, and whether it stands right within such a one.
+fn bracketed_tables(tokens: &[TokenWithSpan]) -> usize {
+    // Of each open bracket whether it counts.
     let mut open: Vec<bool> = Vec::new();
     let (mut levels, mut most) = (0, 0);
-    // What a bracket would be here.
+    // Whether a bracket may be of a table here, and stand right within another.
     let (mut may_be_table, mut is_within) = (false, false);
-    for token in tokens {
+    for token in signs(tokens) {
         match token {
             Token::LParen => {
                 let counts = may_be_table && is_within;
@@ -100,16 +99,15 @@ struct Level {
     joins: bool,
 }
 
-fn longest_chain(tokens: &[Token]) -> usize {
+fn longest_chain(tokens: &[TokenWithSpan]) -> usize {
     let mut levels = vec![Level::default()];
     let (mut sum, mut longest) = (0, 0);
-    for token in tokens {
+    for token in signs(tokens) {
         let nested = levels.len() > 1;
         let Some(level) = levels.last_mut() else {
             break;
         };
         match token {
-            Token::Whitespace(_) => continue,
             Token::LParen | Token::LBracket | Token::LBrace => levels.push(Level::default()),
             Token::RParen | Token::RBracket | Token::RBrace if nested => {
                 sum -= level.chain;

@@ -187,12 +187,19 @@ struct Planned {
 
 impl Inner {
     fn parse(&self, text: &str, deadline: Deadline) -> Result<(SessionState, Statement)> {
-        check(text, self.limits.length)?;
+        let tokens = check(text, self.limits.length)?;
         let moment = Moment::new(&self.engine, &self.system);
         let state = state::for_statement(&self.base, &self.engine, &moment, deadline)
             .map_err(|error| refuse(&error))?;
-        let statement = parser::statement(text).map_err(|error| refuse(&error))?;
-        Ok((state, statement))
+        let mut statements = parser::statements(tokens).map_err(|error| refuse(&error))?;
+        match (statements.pop_front(), statements.is_empty()) {
+            (Some(statement), true) => Ok((state, statement)),
+            (Some(_), false) => {
+                let text = "the text holds several statements; send them one by one";
+                Err(Refusal::new(Class::Unimplemented, "unimplemented", text))
+            }
+            (None, _) => Err(invalid("bad_sql", "the text holds no statement; write one")),
+        }
     }
 
     async fn plan(

@@ -42,3 +42,30 @@ fn a_statement_that_panics_is_refused_and_others_go_on() {
         assert_eq!(rows(&session, "SELECT * FROM generate_series(1, 3)"), Ok(3));
     }
 }
+
+/// The time is up while nobody takes the rows that are ready.
+#[test]
+fn rows_that_are_read_too_slowly_end_with_an_error() {
+    let engine = Engine::open(Arc::new(MemoryDisk::new()), Options::new("/data"));
+    let engine = engine.expect("an engine");
+    let session = Session::new(&engine, Limits::default(), Vec::new()).expect("a session");
+    let empty = RecordBatch::new_empty(Arc::new(Schema::empty()));
+    let endless = stream::repeat_with(move || Ok(empty.clone()));
+    let endless = RecordBatchStreamAdapter::new(Arc::new(Schema::empty()), endless);
+    let (sender, mut batches) = mpsc::channel(AHEAD);
+    let inner = Arc::clone(&session.inner);
+    let hand_out = async move {
+        let now = Some(Instant::now());
+        inner.hand_out(Box::pin(endless), &sender, now).await;
+    };
+    let read = async {
+        let mut read = Vec::new();
+        while let Some(batch) = batches.recv().await {
+            read.push(batch.map(drop).map_err(|refusal| refusal.code));
+        }
+        read
+    };
+    let workers = session.workers.as_ref().expect("it runs");
+    let ((), read) = workers.block_on(futures::future::join(hand_out, read));
+    assert_eq!(read.last(), Some(&Err("timeout")), "{read:?}");
+}
