@@ -128,6 +128,10 @@ def test_settings_are_the_servers(memory) -> None:
             for n in range(10):
                 matrix = np.zeros((50_000, 32), "f4")
                 small.insert("d", matrix, ids=range(n * 50_000, (n + 1) * 50_000))
+    with longbow.open(sql_max_length="1KiB") as database:
+        with pytest.raises(longbow.LongbowError) as refused:
+            database.sql("SELECT 1 -- " + 1024 * "x")
+        assert refused.value.code == "sql_too_long"
     for settings, code in [
         ({"memory_limits": "1GiB"}, "unknown_key"),
         ({"listen_addr": "127.0.0.1:0"}, "unknown_key"),

@@ -15,8 +15,9 @@ use crate::vectors::Vectors;
 use crate::view::View;
 
 /// Bytes of vectors that are read as fast as it takes to turn a query for their codes: fewer get none.
-const LEAST_BYTES: usize = 512 << 10;
-/// Most rows of a run: some ten milliseconds of work, or fifty, for which other work of the thread waits.
+pub(crate) const LEAST_BYTES: usize = 512 << 10;
+/// Most rows of a run: some ten milliseconds of work, or fifty, for which other work of the thread waits; where a writer does it, other
+/// writes.
 const MOST: u64 = 8_192;
 /// Rows that are put into clusters, at least: fewer are compared as fast as centroids.
 const CLUSTERED: usize = 1_024;
@@ -24,8 +25,13 @@ const CLUSTERED: usize = 1_024;
 const PLAIN_RUNS: usize = 8;
 /// Rows of a run in whose frame others may be.
 const FRAMED: usize = 128;
+/// Rows that come at once, from which on their writer waits until they are in clusters: searches are a third quicker then than
+/// by codes in none.
+const BURST: u64 = 2_048;
 /// Rows that stand for queries.
 const SAMPLE: usize = 128;
+/// The same for a writer, who waits.
+const FEW_SAMPLES: usize = 48;
 /// Most waiting rows that are expected in an answer for which a part of the clusters is read.
 const NEAREST: usize = 10;
 /// Of the rotation.
@@ -141,8 +147,51 @@ impl CodedTail {
             true => Kind::Plain,
             false => Kind::Clustered,
         };
-        self.put(code(view, column, (first, end), frame, kind)?, watermark);
+        let how = (frame, kind, SAMPLE);
+        self.put(code(view, column, (first, end), how)?, watermark);
         Ok(true)
+    }
+
+    /// Makes codes of the last rows of a view that nobody sees yet, at most of so many, and tells of how many: for their writer,
+    /// who waits, so that no search has to read their vectors. If many before them are without, others are at those, and do
+    /// these too.
+    ///
+    /// # Errors
+    /// If a batch cannot be read.
+    pub fn code_unseen(
+        &self,
+        view: &View,
+        column: &VectorColumn,
+        watermark: u64,
+        (rows, most): (u64, u64),
+    ) -> Result<u64> {
+        let (least, unseen) = (least_rows(column), view.next_row - rows);
+        let mut done = 0;
+        while done < most {
+            let runs = self.runs_from(watermark);
+            let from = runs.last().map_or(watermark, |run| run.end);
+            if from + least <= unseen || from + least > view.next_row {
+                break;
+            }
+            let end = view.next_row.min(from + MOST.min(most - done));
+            let kind = match end - from < BURST {
+                true => Kind::Plain,
+                false => Kind::Clustered,
+            };
+            let framed = runs.iter().find(|run| run.codes.len() >= FRAMED);
+            let how = (framed.map(|run| run.codes.frame()), kind, FEW_SAMPLES);
+            self.put(code(view, column, (from, end), how)?, watermark);
+            done += end - from;
+        }
+        Ok(done)
+    }
+
+    /// Forgets runs with rows from a number on, which did not come after all.
+    pub fn cut(&self, next_row: u64) {
+        let _changing = self.changing.lock();
+        let mut runs = self.runs_from(0);
+        runs.retain(|run| run.end <= next_row);
+        self.set(runs);
     }
 
     /// Takes a run in the place of those that it absorbed, unless somebody else has changed them.
@@ -225,8 +274,7 @@ fn code(
     view: &View,
     column: &VectorColumn,
     (first, end): (u64, u64),
-    frame: Option<Frame>,
-    kind: Kind,
+    (frame, kind, sample): (Option<Frame>, Kind, usize),
 ) -> Result<Coded> {
     debug_assert!(end <= view.next_row, "the view shows all");
     let turn = Turn::begin();
@@ -261,7 +309,7 @@ fn code(
         Kind::Clustered => {
             let mut codes = CodedRun::clustered_in_haste(&frame, &rows, &between);
             let originals = Originals::new(view, column);
-            let step = rows.len().div_ceil(SAMPLE);
+            let step = rows.len().div_ceil(sample);
             let sample = rows.iter().step_by(step).copied().collect();
             codes.measure(&[sample], NEAREST, &originals, &between)?;
             originals.check()?;

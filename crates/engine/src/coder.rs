@@ -1,6 +1,7 @@
 //! The thread that makes codes of rows that wait for a graph, while there are searches.
 //!
-//! A search compares such rows by their vectors until they have codes, at thirty times the price. Threads that stand back for all others
+//! A search compares such rows by their vectors until they have codes, at thirty times the price. Those of large puts have codes
+//! as soon as they are seen; rows that come a few at a time, and what a put leaves, are coded here. Threads that stand back for all others
 //! may be long at them, on a processor that the searches have, or at other work before: so this is a thread of its own, which
 //! displaces those. Its work is a twentieth of theirs.
 
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::bell::Bell;
 use crate::coded_tail::Maker;
+use crate::dataset::Dataset;
 use crate::indexer;
 use crate::shared::Shared;
 
@@ -19,25 +21,48 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Looks for which a search is remembered: some seconds.
 const LOOKS: u32 = 8;
 
+/// Whether a dataset was searched of late, by an index whose waiting rows have codes.
+#[derive(Debug, Default)]
+pub(crate) struct Searched {
+    /// Looks for which searches are still remembered.
+    looks: AtomicU32,
+}
+
+impl Searched {
+    /// Whether there were searches of late, which would wait for codes of the rows that come.
+    pub fn is_of_late(&self) -> bool {
+        self.looks.load(Ordering::Relaxed) > 0
+    }
+
+    /// There is a search.
+    pub fn note(&self) {
+        if self.looks.load(Ordering::Relaxed) != LOOKS {
+            self.looks.store(LOOKS, Ordering::Relaxed);
+        }
+    }
+
+    fn forget_some(&self) {
+        let less = |left: u32| left.checked_sub(1);
+        // Where none is left there is nothing to forget.
+        let _ = self
+            .looks
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+}
+
 /// What the thread waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Coder {
     bell: Bell,
-    /// Looks for which searches of late are still remembered.
-    searched: AtomicU32,
+    /// Whether any dataset was.
+    searched: Searched,
 }
 
 impl Coder {
-    /// Whether there were searches of late, which would wait for codes of the rows that come.
-    pub fn is_searched(&self) -> bool {
-        self.searched.load(Ordering::Relaxed) > 0
-    }
-
-    /// There is a search, of an index whose waiting rows have codes; it misses many of them, or not.
-    pub fn note_search(&self, misses: bool) {
-        if self.searched.load(Ordering::Relaxed) != LOOKS {
-            self.searched.store(LOOKS, Ordering::Relaxed);
-        }
+    /// There is a search of a dataset, by an index whose waiting rows have codes; it misses many of them, or not.
+    pub fn note_search(&self, dataset: &Dataset, misses: bool) {
+        dataset.searched.note();
+        self.searched.note();
         if misses {
             self.bell.ring();
         }
@@ -45,7 +70,7 @@ impl Coder {
 
     /// Rows may have come.
     pub fn note_rows(&self) {
-        if self.is_searched() {
+        if self.searched.is_of_late() {
             self.bell.ring();
         }
     }
@@ -53,14 +78,6 @@ impl Coder {
     /// Everything is to end.
     pub fn stop(&self) {
         self.bell.ring_all();
-    }
-
-    fn forget_some(&self) {
-        let less = |left: u32| left.checked_sub(1);
-        // Where none is left there is nothing to forget.
-        let _ = self
-            .searched
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
@@ -73,7 +90,9 @@ pub(crate) fn run(shared: &Shared) {
         let worked = code_all(shared);
         // Also while rows come faster than they are coded, for searches that may have ended.
         if looked.elapsed() >= LOOK {
-            coder.forget_some();
+            let datasets = shared.catalog.datasets();
+            datasets.iter().for_each(|of| of.searched.forget_some());
+            coder.searched.forget_some();
             looked = Instant::now();
         }
         if !worked {
@@ -90,7 +109,7 @@ fn code_all(shared: &Shared) -> bool {
         for index in dataset.indexes().iter() {
             let is_over = shared.stopping.load(Ordering::Acquire);
             worked |= !is_over
-                && shared.coder.is_searched()
+                && dataset.searched.is_of_late()
                 && indexer::code(dataset, index, Maker::InHaste);
         }
     }
@@ -103,15 +122,15 @@ mod tests {
 
     #[test]
     fn searches_are_remembered_for_some_looks() {
-        let coder = Coder::default();
-        assert!(!coder.is_searched());
-        coder.note_search(false);
+        let searched = Searched::default();
+        assert!(!searched.is_of_late());
+        searched.note();
         for _ in 0..LOOKS {
-            assert!(coder.is_searched());
-            coder.forget_some();
+            assert!(searched.is_of_late());
+            searched.forget_some();
         }
-        assert!(!coder.is_searched());
-        coder.forget_some();
-        assert!(!coder.is_searched());
+        assert!(!searched.is_of_late());
+        searched.forget_some();
+        assert!(!searched.is_of_late());
     }
 }

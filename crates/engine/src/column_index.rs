@@ -89,6 +89,28 @@ impl Reached {
     }
 }
 
+/// How far the indexes of a dataset are, by column. They are few.
+#[derive(Debug)]
+pub(crate) struct AllReached(Vec<(Arc<ColumnIndex>, Reached)>);
+
+impl AllReached {
+    /// Of all that have one, for a reader who takes a view after it.
+    pub fn of(indexes: &[Arc<ColumnIndex>]) -> Self {
+        let built = indexes
+            .iter()
+            .filter(|index| index.kind() != IndexKind::Flat);
+        let reached = built.map(|index| (Arc::clone(index), index.reached()));
+        AllReached(reached.collect())
+    }
+
+    /// Of one column; none if it has no index.
+    pub fn get(&self, column: &str) -> Option<&Reached> {
+        let mut all = self.0.iter();
+        all.find(|(index, _)| index.column == column)
+            .map(|(_, reached)| reached)
+    }
+}
+
 #[derive(Debug, Default)]
 struct Progress {
     /// Rows below it were given to a job.

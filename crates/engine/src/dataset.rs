@@ -1,6 +1,5 @@
 //! A dataset on this node: its writer's state, the view its readers take, and its indexes.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +9,9 @@ use longbow_storage::{Batch, IdMap, Key, Segment};
 use parking_lot::Mutex;
 use roaring::RoaringTreemap;
 
-use crate::column_index::{ColumnIndex, Reached};
+use crate::coded_tail::LEAST_BYTES;
+use crate::coder::Searched;
+use crate::column_index::{AllReached, ColumnIndex};
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
 use crate::filter::FilterCache;
@@ -18,6 +19,7 @@ use crate::graph_options::GraphOptions;
 use crate::id::Id;
 use crate::index_kind::IndexKind;
 use crate::index_policy::IndexPolicy;
+use crate::indexer;
 use crate::schema::{DatasetSchema, VectorColumn};
 use crate::tail::{Tail, TailBatch};
 use crate::text_index::TextIndex;
@@ -46,6 +48,7 @@ pub struct Dataset {
     text: TextIndex,
     /// Whether what is applied is kept from readers.
     replaying: AtomicBool,
+    pub(crate) searched: Searched,
 }
 
 /// The front of the write path.
@@ -113,6 +116,7 @@ impl Dataset {
             filters: FilterCache::default(),
             text: TextIndex::default(),
             replaying: AtomicBool::new(false),
+            searched: Searched::default(),
         }
     }
 
@@ -158,13 +162,8 @@ impl Dataset {
     }
 
     /// How far the indexes are, by column, for a reader who takes a view after it. Columns without one are not there.
-    pub(crate) fn reached(&self) -> HashMap<String, Reached> {
-        let indexes = self.indexes.load();
-        let built = indexes
-            .iter()
-            .filter(|index| index.kind() != IndexKind::Flat);
-        let reached = built.map(|index| (index.column.clone(), index.reached()));
-        reached.collect()
+    pub(crate) fn reached(&self) -> AllReached {
+        AllReached::of(&self.indexes.load())
     }
 
     /// The index of a column.
@@ -256,6 +255,34 @@ impl Dataset {
     /// # Errors
     /// If an id is null; nothing is changed then.
     pub(crate) fn apply_put(&self, index: u64, batch: Arc<Batch>) -> Result<u64> {
+        let are_many = batch.bytes() >= LEAST_BYTES as u64;
+        let is_coded = are_many && self.searched.is_of_late();
+        if is_coded {
+            self.code_unseen(&batch);
+        }
+        let applied = self.take_batch(index, batch);
+        if is_coded && applied.is_err() {
+            let next_row = self.view().next_row;
+            let indexes = self.indexes();
+            indexes.iter().for_each(|index| index.coded.cut(next_row));
+        }
+        applied
+    }
+
+    /// Makes codes of rows that come next, before anybody sees them: compared by their vectors they would be at thirty times the
+    /// price, by searches that contend for memory with whoever makes their codes meanwhile. Without the lock of the state,
+    /// for which others would wait; only who applies, who is here, gives row numbers.
+    fn code_unseen(&self, batch: &Arc<Batch>) {
+        let mut view = View::clone(&self.view());
+        let (first_row, rows) = (view.next_row, batch.rows() as u64);
+        view.next_row += rows;
+        let batch = Arc::clone(batch);
+        view.tail.push(TailBatch { first_row, batch });
+        // Of this moment still, in which the rows that they replace live.
+        indexer::code_unseen(self, &view, rows);
+    }
+
+    fn take_batch(&self, index: u64, batch: Arc<Batch>) -> Result<u64> {
         let mut state = self.state.lock();
         let State { ids, view } = &mut *state;
         let first_row = view.next_row;

@@ -6,7 +6,9 @@
 //! Each row has one word: the log index of the write that replaced or deleted it, 0 while it lives. A reader
 //! holds the index up to which it sees writes, so a row replaced later is still there for it: a search that runs
 //! beside an upsert finds the old version or the new one, never neither. Words come in chunks of 4,096 rows that
-//! exist only where something died (1.6 % of a 128-dimensional float32 row at worst).
+//! exist only where something died (1.6 % of a 128-dimensional float32 row at worst). Before the words of a chunk stands
+//! one bit for each row that has died at all: a search asks for rows from anywhere, most of which live, and the bits stay in the
+//! processor's cache, where the words do not.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +17,36 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const CHUNK_BITS: u32 = 12;
 const CHUNK_ROWS: usize = 1 << CHUNK_BITS;
 
-type Chunk = [AtomicU64; CHUNK_ROWS];
+/// Consecutive rows.
+#[derive(Debug)]
+struct Chunk {
+    /// A bit for each row that has a word.
+    died: [AtomicU64; CHUNK_ROWS / 64],
+    words: [AtomicU64; CHUNK_ROWS],
+}
+
+impl Chunk {
+    /// All rows with the same word.
+    fn of(at: u64) -> Arc<Chunk> {
+        let bits = if at == 0 { 0 } else { u64::MAX };
+        Arc::new(Chunk {
+            died: std::array::from_fn(|_| bits.into()),
+            words: std::array::from_fn(|_| at.into()),
+        })
+    }
+
+    fn mark(&self, slot: usize, at: u64) {
+        self.words[slot].store(at, Ordering::Release);
+        // Behind it: whoever sees the bit sees the word. Whoever sees neither holds an earlier index.
+        self.died[slot / 64].fetch_or(1 << (slot % 64), Ordering::Release);
+    }
+
+    #[inline]
+    fn is_dead(&self, slot: usize, as_of: u64) -> bool {
+        let bits = self.died[slot / 64].load(Ordering::Acquire);
+        bits >> (slot % 64) & 1 == 1 && self.words[slot].load(Ordering::Acquire) <= as_of
+    }
+}
 
 /// The dead rows as one reader or the writer holds them; cloning is one reference count.
 #[derive(Debug, Clone, Default)]
@@ -34,10 +65,10 @@ impl DeadRows {
             if chunks.len() <= chunk {
                 chunks.resize(chunk + 1, None);
             }
-            chunks[chunk] = Some(new_chunk());
+            chunks[chunk] = Some(Chunk::of(0));
         }
-        if let Some(words) = &self.chunks[chunk] {
-            words[slot].store(at, Ordering::Release);
+        if let Some(chunk) = &self.chunks[chunk] {
+            chunk.mark(slot, at);
         }
     }
 
@@ -56,7 +87,7 @@ impl DeadRows {
             if chunks.len() <= chunk {
                 chunks.resize(chunk + 1, None);
             }
-            let filled = full.get_or_insert_with(|| Arc::new(std::array::from_fn(|_| at.into())));
+            let filled = full.get_or_insert_with(|| Chunk::of(at));
             chunks[chunk] = Some(Arc::clone(filled));
             row += CHUNK_ROWS as u64;
         }
@@ -67,10 +98,7 @@ impl DeadRows {
     pub fn is_dead(&self, row: u64, as_of: u64) -> bool {
         let (chunk, slot) = split(row);
         match self.chunks.get(chunk) {
-            Some(Some(words)) => {
-                let at = words[slot].load(Ordering::Acquire);
-                at != 0 && at <= as_of
-            }
+            Some(Some(chunk)) => chunk.is_dead(slot, as_of),
             _ => false,
         }
     }
@@ -100,10 +128,6 @@ impl DeadRows {
 fn split(row: u64) -> (usize, usize) {
     let chunk = usize::try_from(row >> CHUNK_BITS).unwrap_or(usize::MAX);
     (chunk, (row & (CHUNK_ROWS as u64 - 1)) as usize)
-}
-
-fn new_chunk() -> Arc<Chunk> {
-    Arc::new(std::array::from_fn(|_| AtomicU64::new(0)))
 }
 
 #[cfg(test)]

@@ -1,9 +1,7 @@
 //! Rows by number become columns: the last step of a search.
 
-use std::sync::Arc;
-
 use arrow_array::{ArrayRef, new_null_array};
-use arrow_schema::{Field, FieldRef};
+use arrow_schema::Field;
 use arrow_select::interleave::interleave;
 use longbow_storage::Batch;
 
@@ -57,9 +55,4 @@ impl<'a> Located<'a> {
         let arrays: Vec<&dyn arrow_array::Array> = arrays.iter().map(AsRef::as_ref).collect();
         Ok(interleave(&arrays, &self.places)?)
     }
-}
-
-/// A field of a reply: as in the dataset, under its own name.
-pub(crate) fn reply_field(field: &FieldRef) -> FieldRef {
-    Arc::new(field.as_ref().clone().with_nullable(true))
 }

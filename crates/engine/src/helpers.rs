@@ -41,6 +41,9 @@ impl Helpers {
         size: usize,
         work: impl Fn(&[T]) -> Result<Vec<R>> + Sync,
     ) -> Result<Vec<R>> {
+        if items.len() == 1 {
+            return work(items);
+        }
         let pieces = items.len().div_ceil(size.max(1));
         let next = AtomicUsize::new(0);
         let take_pieces = || {

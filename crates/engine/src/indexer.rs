@@ -1,5 +1,6 @@
 //! Background threads that move rows from the tail into the graphs and the text index.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -30,6 +31,10 @@ const NICENESS: i32 = 10;
 const NAP: Duration = Duration::from_millis(1);
 /// Time without a finished job after which the steady indexer steps in.
 const STARVED: Duration = Duration::from_millis(500);
+
+/// Bytes of vectors for whose codes a writer waits at most, and other writers behind him: some fifty milliseconds. More are
+/// left to the coder.
+const UNSEEN_BYTES: u64 = 32 << 20;
 
 /// Jobs of an index between two steps that rid it of dead rows: those cost searches less than rows that wait.
 const JOBS: usize = 4;
@@ -135,7 +140,7 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
     let mut worked = vacuum::text_step(dataset);
     for index in dataset.indexes().iter() {
         if moving::may_take(shared, index) {
-            worked |= take_some(shared, dataset, index);
+            worked |= take_some(dataset, index);
         }
         worked |= vacuum::step(dataset, index);
         if let Some(successor) = index.successor() {
@@ -148,10 +153,10 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
 
 /// Takes rows into an index, some jobs of them; false if there were none. Codes come first: a row that waits without costs searches
 /// the most. While there are searches, the coder sees to them.
-fn take_some(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> bool {
+fn take_some(dataset: &Dataset, index: &ColumnIndex) -> bool {
     let mut coded = false;
     let taken = jobs(|| {
-        coded |= !shared.coder.is_searched() && code(dataset, index, Maker::StandsBack);
+        coded |= !dataset.searched.is_of_late() && code(dataset, index, Maker::StandsBack);
         take(dataset, index)
     });
     coded || taken
@@ -165,12 +170,36 @@ fn jobs(mut job: impl FnMut() -> bool) -> bool {
 /// Makes codes of the next rows that wait to be taken into a graph of codes; false if there were none.
 pub(crate) fn code(dataset: &Dataset, index: &ColumnIndex, maker: Maker) -> bool {
     let watermark = index.watermark();
-    let coded = make_codes(dataset, index, |view, column| {
+    let coded = make_codes(dataset, &dataset.view(), index, |view, column| {
         index.coded.step(view, column, watermark, maker)
     });
     // Others may have taken them all meanwhile.
     index.coded.forget(index.watermark());
     coded
+}
+
+/// Makes codes of the last `rows` rows of a view that nobody sees yet, if searches would miss them. A panic costs no more than the
+/// codes.
+pub(crate) fn code_unseen(dataset: &Dataset, view: &View, rows: u64) {
+    let mut left = UNSEEN_BYTES;
+    for index in dataset.indexes().iter() {
+        let code = |view: &View, column: &VectorColumn| {
+            let bytes = column.space.row_bytes() as u64;
+            let most = (rows, left / bytes);
+            let coded = &index.coded;
+            let done = coded.code_unseen(view, column, index.watermark(), most)?;
+            left -= done * bytes;
+            Ok(done > 0)
+        };
+        let coded = catch_unwind(AssertUnwindSafe(|| make_codes(dataset, view, index, code)));
+        if coded.is_err() {
+            tracing::error!(
+                dataset = dataset.name,
+                column = index.column,
+                "codes panicked"
+            );
+        }
+    }
 }
 
 /// Makes codes for some filters which are asked for often; false if there is none. No checkpoint holds them.
@@ -186,7 +215,7 @@ fn code_filters(shared: &Shared) -> bool {
 
 /// Makes codes of the rows that pass a filter which is asked for often; false if there is none.
 fn code_filter(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> bool {
-    make_codes(dataset, index, |view, column| {
+    make_codes(dataset, &dataset.view(), index, |view, column| {
         let room = shared.filter_room();
         dataset.filters.make_codes(view, column, room)
     })
@@ -195,15 +224,15 @@ fn code_filter(shared: &Shared, dataset: &Dataset, index: &ColumnIndex) -> bool 
 /// Makes codes beside a graph of codes; false if there is none, or none were made.
 fn make_codes(
     dataset: &Dataset,
+    view: &View,
     index: &ColumnIndex,
     make: impl FnOnce(&View, &VectorColumn) -> Result<bool>,
 ) -> bool {
     if index.is_loading() || !index.graph().has_coded_tail() {
         return false;
     }
-    let view = dataset.view();
     let column = view.schema.vector(&dataset.name, Some(&index.column));
-    let made = column.and_then(|column| make(&view, column));
+    let made = column.and_then(|column| make(view, column));
     made.unwrap_or_else(|error| {
         // Searches go without, and whoever takes waiting rows in says why that cannot be done.
         tracing::debug!(dataset = dataset.name, column = index.column, %error, "no codes");

@@ -118,6 +118,7 @@ mod shared;
 mod slow;
 mod strategy;
 mod sweep;
+mod table;
 mod tail;
 mod text;
 mod text_column;

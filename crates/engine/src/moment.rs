@@ -1,10 +1,9 @@
 //! One moment of a dataset, for searches that are to see the same rows.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::column_index::Reached;
+use crate::column_index::AllReached;
 use crate::dataset::Dataset;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -19,7 +18,7 @@ use crate::view::View;
 pub struct Moment {
     pub(crate) dataset: Arc<Dataset>,
     /// How far the indexes are, by column.
-    pub(crate) reached: HashMap<String, Reached>,
+    pub(crate) reached: AllReached,
     pub(crate) text: TextReached,
     pub(crate) view: Arc<View>,
 }

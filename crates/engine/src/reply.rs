@@ -1,19 +1,18 @@
 //! A search from request to Arrow table.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
-use arrow_array::{Array, ArrayRef, Float32Array, Int32Array, RecordBatch};
-use arrow_schema::{DataType, Field, FieldRef, Schema};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::FieldRef;
 use serde::Serialize;
 
 use crate::answer::{Answered, Asked, Words, alpha_of};
 use crate::coded_tail;
-use crate::column_index::Reached;
+use crate::column_index::AllReached;
 use crate::cursor::Cursor;
 use crate::dataset::Dataset;
 use crate::effort::Plan;
@@ -22,14 +21,14 @@ use crate::error::{Error, Result};
 use crate::examples;
 use crate::explain::{Explain, FilterWork, explain};
 use crate::filter::Matching;
-use crate::gather::{Located, reply_field};
 use crate::id::Id;
 use crate::moment::Moment;
 use crate::schema::VectorColumn;
-use crate::score_parts::{self, SCORE_PARTS};
+use crate::score_parts::SCORE_PARTS;
 use crate::search::{Rows, Searcher};
 use crate::search_request::SearchRequest;
 use crate::slow;
+use crate::table::table;
 use crate::text::{TextQuery, TextReached};
 use crate::time_limits::TimeLimits;
 use crate::view::View;
@@ -121,7 +120,7 @@ struct At<'a> {
     dataset: &'a Dataset,
     view: &'a View,
     /// Taken before the view.
-    reached: &'a HashMap<String, Reached>,
+    reached: &'a AllReached,
     limits: TimeLimits,
     /// Bytes that may be remembered of filters.
     filter_room: usize,
@@ -321,7 +320,7 @@ impl Engine {
         let reached = at.reached.get(&column.name).filter(|_| !plan.exact);
         if let Some(reached) = reached.filter(|reached| reached.graph.has_coded_tail()) {
             let misses = coded_tail::is_missed(reached, at.view, column);
-            self.shared().coder.note_search(misses);
+            self.shared().coder.note_search(at.dataset, misses);
         }
         let searcher = Searcher {
             view: at.view,
@@ -345,7 +344,7 @@ impl Engine {
         dataset: &Dataset,
         request: &SearchRequest,
         column: &VectorColumn,
-        reached: &HashMap<String, Reached>,
+        reached: &AllReached,
     ) -> Plan {
         Plan::of(request, column, self.options().ef_search, || {
             let Some(reached) = reached.get(&column.name) else {
@@ -379,7 +378,7 @@ fn reply_columns(
     vector: &str,
 ) -> Result<Vec<FieldRef>> {
     let schema = &view.schema;
-    let mut fields = vec![reply_field(&schema.arrow.fields()[schema.id])];
+    let mut fields = vec![Arc::clone(&schema.replied[schema.id])];
     let vector = request.include_vectors.then_some(vector);
     for name in request.columns.iter().map(String::as_str).chain(vector) {
         let at = schema.column(&dataset.name, name)?;
@@ -393,7 +392,7 @@ fn reply_columns(
             });
         }
         if !fields.iter().any(|field| field.name() == name) {
-            fields.push(reply_field(&schema.arrow.fields()[at]));
+            fields.push(Arc::clone(&schema.replied[at]));
         }
     }
     Ok(fields)
@@ -423,70 +422,6 @@ fn summary(answers: &[Answered], request: &SearchRequest) -> QueryInfo {
     }
 }
 
-/// The reply, with the columns and all that stands beside them.
-fn table(
-    view: &View,
-    answers: &[Answered],
-    columns: &[FieldRef],
-    (first_query, parts, is_bare): (Option<i32>, Option<Vec<String>>, bool),
-    mut info: QueryInfo,
-    started: Instant,
-) -> Result<SearchReply> {
-    let hits = || answers.iter().flat_map(|answer| answer.hits.iter());
-    let located = Located::new(view, hits().map(|hit| hit.row));
-    let scores: Vec<f32> = hits().map(|hit| hit.score).collect();
-    let distances: Float32Array = hits().map(|hit| hit.distance).collect();
-    let mut fields: Vec<FieldRef> = Vec::with_capacity(columns.len() + 4);
-    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len() + 4);
-    if let Some(first) = first_query {
-        let of = |(query, one): (i32, &Answered)| vec![query; one.hits.len()];
-        fields.push(Arc::new(Field::new("query_index", DataType::Int32, false)));
-        arrays.push(Arc::new(Int32Array::from_iter_values(
-            (first..).zip(answers).flat_map(of),
-        )));
-    }
-    let mut gathered = columns.iter();
-    if let Some(id) = gathered.next() {
-        arrays.push(located.column(id)?);
-        fields.push(Arc::clone(id));
-    }
-    fields.push(Arc::new(Field::new("score", DataType::Float32, false)));
-    arrays.push(Arc::new(Float32Array::from(scores)));
-    let is_nullable = distances.null_count() > 0;
-    fields.push(Arc::new(Field::new(
-        "distance",
-        DataType::Float32,
-        is_nullable,
-    )));
-    arrays.push(Arc::new(distances));
-    if let Some(names) = parts {
-        let rows = answers.iter().flat_map(|answer| &answer.parts);
-        let (field, array) = score_parts::column(&names, rows)?;
-        fields.push(field);
-        arrays.push(array);
-    }
-    for field in gathered {
-        arrays.push(located.column(field)?);
-        fields.push(Arc::clone(field));
-    }
-    info.elapsed_us = micros(started.elapsed());
-    let metadata = match is_bare {
-        true => HashMap::new(),
-        false => told(&info),
-    };
-    let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
-    Ok(SearchReply {
-        batch: RecordBatch::try_new(schema, arrays)?,
-        info,
-    })
-}
-
-/// How a reply came to be, as metadata of its schema.
-fn told(info: &QueryInfo) -> HashMap<String, String> {
-    let json = serde_json::to_string(info).unwrap_or_default();
-    HashMap::from([(QUERY_KEY.to_owned(), json)])
-}
-
 /// The cursor of the page behind this one, if a page is asked for and this one has rows.
 fn next_page(page: Option<(u32, Option<Cursor>)>, answers: &[Answered]) -> Option<String> {
     let (print, before) = page?;
@@ -495,6 +430,6 @@ fn next_page(page: Option<(u32, Option<Cursor>)>, answers: &[Answered]) -> Optio
     next.map(|cursor| cursor.to_string())
 }
 
-fn micros(time: std::time::Duration) -> u64 {
+pub(crate) fn micros(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }

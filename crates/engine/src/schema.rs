@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use longbow_index::Space;
 use longbow_kernels::{Metric, Scalar};
 
@@ -46,6 +46,8 @@ pub struct VectorColumn {
 pub struct DatasetSchema {
     /// The Arrow schema, with the metadata of the first put.
     pub arrow: SchemaRef,
+    /// Its fields as replies have them: any may be null.
+    pub replied: Vec<FieldRef>,
     /// Counts the changes of the schema, from 1.
     pub version: u32,
     /// The distance of all vector columns.
@@ -94,6 +96,7 @@ impl DatasetSchema {
         }
         Ok(Arc::new(DatasetSchema {
             arrow: Arc::clone(arrow),
+            replied: arrow.fields().iter().map(nullable).collect(),
             version,
             metric,
             id,
@@ -301,4 +304,8 @@ pub fn metric_name(metric: Metric) -> &'static str {
         Metric::Cosine => "cosine",
         Metric::Dot => "dot_product",
     }
+}
+
+fn nullable(field: &FieldRef) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_nullable(true))
 }

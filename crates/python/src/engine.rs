@@ -9,6 +9,7 @@ use arrow_pyarrow::PyArrowType;
 use arrow_schema::{Schema, SchemaRef};
 use longbow_disk::{Disk, MemoryDisk, RealDisk};
 use longbow_engine::{Class, Dataset, Engine as Inner, Options, PutOptions, SearchRequest};
+use longbow_query::sql::Limits;
 use longbow_query::{Answer, Refusal, SearchObject, Ticket};
 use longbow_types::{Config, Host, Inputs, resolve};
 use pyo3::prelude::*;
@@ -97,7 +98,8 @@ impl Engine {
     /// Opens a data folder, or an engine in memory without one. The settings are texts, as the command line takes them.
     #[new]
     fn open(py: Python<'_>, path: Option<&str>, settings: Vec<(String, String)>) -> PyResult<Self> {
-        let mut options = Options::configured(&configured(path, settings)?);
+        let config = configured(path, settings)?;
+        let mut options = Options::configured(&config);
         let disk: Arc<dyn Disk> = match path {
             Some(_) => Arc::new(RealDisk),
             None => {
@@ -109,7 +111,7 @@ impl Engine {
         let inner = py.detach(|| Inner::open(disk, options)).map_err(of)?;
         let calls = Arc::new(Calls::default());
         Ok(Engine {
-            sql: Held::new(Begun::default(), &calls),
+            sql: Held::new(Begun::within(Limits::configured(&config)), &calls),
             saved: (inner.recovered().replayed == 0).then(|| inner.log_indices().0),
             inner: Held::new(inner, &calls),
             kept: path.is_some(),
@@ -294,9 +296,11 @@ fn info(dataset: &Dataset) -> Info {
 
 /// The node's own configuration, of the settings given; no environment and no file is read.
 fn configured(path: Option<&str>, settings: Vec<(String, String)>) -> PyResult<Config> {
-    let unknown = |key: &str| !Options::KEYS.contains(&key);
+    let mut known = [&Options::KEYS[..], &Limits::KEYS].concat();
+    known.sort_unstable();
+    let unknown = |key: &str| !known.contains(&key);
     if let Some((key, _)) = settings.iter().find(|(key, _)| unknown(key)) {
-        let known = Options::KEYS.join(", ");
+        let known = known.join(", ");
         let text = format!("an engine has no setting '{key}'; known are {known}");
         return Err(invalid("unknown_key", &text));
     }

@@ -13,20 +13,29 @@ use crate::errors::raised;
 use crate::held::{Calls, Held};
 
 /// The session of a database, begun with its first statement: most databases see none, and it has threads.
-#[derive(Debug, Default)]
-pub struct Begun(Option<Arc<Session>>);
+#[derive(Debug)]
+pub struct Begun {
+    limits: Limits,
+    session: Option<Arc<Session>>,
+}
 
 impl Begun {
+    /// None yet; its statements will have these limits.
+    pub fn within(limits: Limits) -> Begun {
+        let session = None;
+        Begun { limits, session }
+    }
+
     /// The session.
     ///
     /// # Errors
     /// If the system has no threads for it.
     pub fn session(&mut self, engine: &Engine) -> longbow_query::Result<Arc<Session>> {
-        if let Some(session) = &self.0 {
+        if let Some(session) = &self.session {
             return Ok(Arc::clone(session));
         }
-        let session = Arc::new(Session::new(engine, Limits::default(), Vec::new())?);
-        Ok(Arc::clone(self.0.insert(session)))
+        let session = Arc::new(Session::new(engine, self.limits.clone(), Vec::new())?);
+        Ok(Arc::clone(self.session.insert(session)))
     }
 }
 

@@ -122,18 +122,11 @@ pub async fn run(
 
 /// SQL within the configured limits.
 fn session(engine: &Engine, config: &Config) -> Result<Session, Error> {
-    let limits = Limits {
-        memory: config.sql_memory_limit,
-        timeout: config.sql_timeout,
-        slow: config.slow_query,
-        length: config.sql_max_length,
-        ..Limits::default()
-    };
     let told = config.texts().into_iter();
     let settings = told.map(|(name, value, meaning)| Setting {
         name: name.to_owned(),
         value,
         meaning: meaning.to_owned(),
     });
-    Session::new(engine, limits, settings.collect()).map_err(Error::Sql)
+    Session::new(engine, Limits::configured(config), settings.collect()).map_err(Error::Sql)
 }

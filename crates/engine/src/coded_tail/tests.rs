@@ -53,12 +53,16 @@ fn runs(dataset: &Dataset) -> Vec<(u64, u64)> {
 }
 
 fn find(dataset: &Dataset, exact: bool, matching: Option<Matching>) -> Result<Vec<Found>> {
-    let reached = Some(index(dataset).reached());
-    let view = dataset.view();
+    let reached = index(dataset).reached();
+    find_in(&dataset.view(), (!exact).then_some(reached), matching)
+}
+
+fn find_in(view: &View, index: Option<Reached>, matching: Option<Matching>) -> Result<Vec<Found>> {
+    let exact = index.is_none();
     let searcher = Searcher {
-        view: &view,
+        view,
         column: &view.schema.vectors[0],
-        index: reached.filter(|_| !exact),
+        index,
         rows: Rows {
             matching,
             without: vec![3_007],
@@ -132,6 +136,50 @@ fn waiting_rows_are_found_by_their_codes_as_by_a_scan() -> Result<()> {
 }
 
 #[test]
+fn rows_have_codes_by_the_time_they_are_seen_while_there_are_searches() -> Result<()> {
+    let dataset = dataset(2_048)?;
+    take(&dataset, 32)?;
+    put(&dataset, 3, 2_048..3_000)?;
+    assert_eq!(runs(&dataset), [], "nobody searches");
+    dataset.searched.note();
+    put(&dataset, 4, 3_000..3_010)?;
+    assert_eq!(runs(&dataset), [], "so few are left to others");
+    let before = dataset.view();
+    put(&dataset, 5, 3_010..6_000)?;
+    assert_eq!(runs(&dataset), [(2_048, 6_000)]);
+    let (known, scanned) = recall(&dataset, None)?;
+    assert!(known >= 0.9 && scanned < 3_000, "{known}, {scanned}");
+    // Who sees codes of rows that his view does not show yet finds none of these.
+    let found = find_in(&before, Some(index(&dataset).reached()), None)?;
+    let rows = found
+        .iter()
+        .flat_map(|found| found.neighbors.iter().map(|of| of.row));
+    assert!(rows.clone().count() == 300 && rows.max() < Some(3_010));
+    // Some replace others that have codes.
+    put(&dataset, 6, 4_000..8_000)?;
+    assert_eq!(runs(&dataset), [(2_048, 6_000), (6_000, 10_000)]);
+    let (known, _) = recall(&dataset, None)?;
+    assert!(known >= 0.9, "{known}");
+    index(&dataset).coded.cut(9_999);
+    assert_eq!(runs(&dataset), [(2_048, 6_000)]);
+    Ok(())
+}
+
+#[test]
+fn a_writer_leaves_rows_to_others_who_are_at_many_before_them() -> Result<()> {
+    let dataset = dataset(2_048)?;
+    take(&dataset, 32)?;
+    put(&dataset, 3, 2_048..6_000)?;
+    dataset.searched.note();
+    put(&dataset, 4, 6_000..10_000)?;
+    assert_eq!(runs(&dataset), []);
+    assert!(step(&dataset)?);
+    put(&dataset, 5, 10_000..12_000)?;
+    assert_eq!(runs(&dataset), [(2_048, 10_000), (10_000, 12_000)]);
+    Ok(())
+}
+
+#[test]
 fn of_waiting_rows_in_clusters_a_part_is_read() -> Result<()> {
     let dataset = dataset(6_000)?;
     take(&dataset, 32)?;
@@ -200,7 +248,7 @@ fn a_maker_in_haste_does_not_wait_and_the_slower_is_left() -> Result<()> {
     let of = runs(&dataset);
     assert_eq!(of, [(0, 6_000)]);
     // One that began before, and has fewer rows.
-    let slower = code(&view, column, (0, 5_000), None, Kind::Plain)?;
+    let slower = code(&view, column, (0, 5_000), (None, Kind::Plain, SAMPLE))?;
     index.coded.put(slower, 0);
     assert_eq!(runs(&dataset), of);
     Ok(())

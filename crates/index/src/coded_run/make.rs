@@ -46,7 +46,7 @@ impl CodedRun {
         let mut run = Self::empty(frame, vectors);
         run.centroids = vec![0; run.encoder.dim()];
         let all = (0..vectors.len()).collect();
-        run.fill(vectors, &[all], &[0.0], between);
+        run.fill(vectors, &[all], (&[0.0], None), between);
         run
     }
 
@@ -54,35 +54,38 @@ impl CodedRun {
     #[must_use]
     pub fn clustered(frame: &Frame, vectors: &[(u64, &[u8])], between: &dyn Fn()) -> Self {
         let encoder = &frame.0;
-        let mut begin = Centroids::of_halves(encoder, vectors, between);
-        let parts = begin.settled(encoder, vectors, between);
-        let means = Centroids::means(encoder, &parts);
-        Self::of_parts(frame, vectors, (parts, means), between)
+        let mut begin = Codes::of_halves(encoder, vectors, between);
+        let parts = begin.settled(encoder, vectors, None, between);
+        let means = Codes::means(encoder, &parts);
+        Self::of_parts(frame, vectors, (parts, means), None, between)
     }
 
     /// The same in half the time, in clusters less even, of which searches read some more. A row's centroid is the nearest to it.
+    /// A byte for each element is taken meanwhile.
     #[must_use]
     pub fn clustered_in_haste(frame: &Frame, vectors: &[(u64, &[u8])], between: &dyn Fn()) -> Self {
         let encoder = &frame.0;
-        let mut begin = Centroids::of_some(encoder, vectors);
-        let parts = begin.settled(encoder, vectors, between);
+        let mut begin = Codes::of_some(encoder, vectors);
+        let mut kept = Codes::default();
+        let parts = begin.settled(encoder, vectors, Some(&mut kept), between);
         // Not their means, for which others would be the nearest than those that they are in.
         let nearest = begin.without_empty(encoder.dim(), &parts);
-        Self::of_parts(frame, vectors, (parts, nearest), between)
+        Self::of_parts(frame, vectors, (parts, nearest), Some(&kept), between)
     }
 
-    /// In clusters of these parts, of which empty ones have no centroid.
+    /// In clusters of these parts, of which empty ones have no centroid; by codes that were kept, if they were.
     fn of_parts(
         frame: &Frame,
         vectors: &[(u64, &[u8])],
-        (parts, centroids): (Vec<Group>, Centroids),
+        (parts, centroids): (Vec<Group>, Codes),
+        kept: Option<&Codes>,
         between: &dyn Fn(),
     ) -> Self {
         let mut run = Self::empty(frame, vectors);
         run.centroids = centroids.codes;
         let groups = parts.into_iter().map(|(group, _)| group);
         let groups: Vec<_> = groups.filter(|group| !group.is_empty()).collect();
-        run.fill(vectors, &groups, &centroids.scales, between);
+        run.fill(vectors, &groups, (&centroids.scales, kept), between);
         run
     }
 
@@ -104,12 +107,12 @@ impl CodedRun {
         }
     }
 
-    /// Takes the vectors of each cluster, whose centroids have codes by now.
+    /// Takes the vectors of each cluster, whose centroids have codes by now; those of the vectors are made, unless they were kept.
     fn fill(
         &mut self,
         vectors: &[(u64, &[u8])],
         groups: &[Vec<usize>],
-        scales: &[f32],
+        (scales, kept): (&[f32], Option<&Codes>),
         between: &dyn Fn(),
     ) {
         let dim = self.encoder.dim();
@@ -132,9 +135,13 @@ impl CodedRun {
             let rows = self.rows[first * SLOTS..end * SLOTS].chunks_exact_mut(SLOTS);
             for ((some, rows), block) in group.chunks(SLOTS).zip(rows).zip(&mut codes) {
                 for (slot, row) in rows.iter_mut().enumerate() {
-                    let vector = some.get(slot).map(|at| vectors[*at]);
-                    *row = vector.map_or(NONE, |(row, _)| row);
-                    encode.one(from, vector.map(|(_, vector)| vector), (block, slot));
+                    let at = some.get(slot).copied();
+                    *row = at.map_or(NONE, |at| vectors[at].0);
+                    let to = at.map(|at| match kept {
+                        Some(kept) => kept.of(dim, at),
+                        None => encode.code(vectors[at].1),
+                    });
+                    encode.one(from, to, (block, slot));
                 }
                 between();
             }
@@ -166,13 +173,17 @@ impl<'a> Encode<'a> {
         }
     }
 
+    /// The eight-bit code of a vector, until the next one is made.
+    fn code(&mut self, vector: &[u8]) -> Vector8 {
+        self.encoder.code(vector, &mut self.encoded);
+        self.encoded.vector()
+    }
+
     /// A vector into a slot; without one, nothing is ever near there.
-    fn one(&mut self, from: Vector8, vector: Option<&[u8]>, (block, slot): (&mut [u8], usize)) {
+    fn one(&mut self, from: Vector8, to: Option<Vector8>, (block, slot): (&mut [u8], usize)) {
         let (codes, terms) = block.split_at_mut(rabitq::code_bytes(self.encoder.dim()));
         let (mut add, mut factor) = (f32::INFINITY, 0.0);
-        if let Some(vector) = vector {
-            self.encoder.code(vector, &mut self.encoded);
-            let to = self.encoded.vector();
+        if let Some(to) = to {
             self.scale = self.scale.max(to.scale);
             // SAFETY: both codes have the dimension of the encoder, for which there are signs.
             (add, factor) = unsafe { self.encoder.way_to(from, to, &mut self.bits) };
@@ -190,18 +201,26 @@ impl<'a> Encode<'a> {
 /// Which vectors are nearest to a centroid, and their sum.
 type Group = (Vec<usize>, Vec<f32>);
 
-/// The centroids of clusters, as eight-bit codes.
+/// Vectors as eight-bit codes: the centroids of clusters, or those of a run.
 #[derive(Default)]
-struct Centroids {
+struct Codes {
     codes: Vec<u8>,
     scales: Vec<f32>,
 }
 
-impl Centroids {
+impl Codes {
     fn push(&mut self, encoder: &Encoder, centroid: &[f32], code: &mut Encoded) {
         encoder.rotated(centroid, code);
+        self.keep(code);
+    }
+
+    fn keep(&mut self, code: &Encoded) {
         self.codes.extend_from_slice(code.code());
         self.scales.push(code.vector().scale);
+    }
+
+    fn of(&self, dim: usize, at: usize) -> Vector8 {
+        Vector8::new(&self.codes[at * dim..][..dim], self.scales[at])
     }
 
     /// Of some of the vectors, by halving clusters until they are small.
@@ -214,7 +233,7 @@ impl Centroids {
             floats.extend_from_slice(&code.floats);
         }
         let most = rows_of_cluster(vectors.len()) / step as f64;
-        let (mut parts, mut centroids) = (vec![floats], Centroids::default());
+        let (mut parts, mut centroids) = (vec![floats], Codes::default());
         while let Some(floats) = parts.pop() {
             between();
             let count = floats.len() / dim;
@@ -240,36 +259,36 @@ impl Centroids {
     fn of_some(encoder: &Encoder, vectors: &[(u64, &[u8])]) -> Self {
         let most = rows_of_cluster(vectors.len());
         let mut code = Encoded::default();
-        let mut centroids = Centroids::default();
+        let mut centroids = Codes::default();
         for (_, vector) in vectors.iter().step_by(most as usize) {
             encoder.code(vector, &mut code);
-            centroids.codes.extend_from_slice(code.code());
-            centroids.scales.push(code.vector().scale);
+            centroids.keep(&code);
         }
         centroids
     }
 
-    /// Moves them to the means of what is nearest to them, and parts all vectors then.
+    /// Moves them to the means of what is nearest to them, and parts all vectors then, whose codes may be kept.
     fn settled(
         &mut self,
         encoder: &Encoder,
         vectors: &[(u64, &[u8])],
+        kept: Option<&mut Codes>,
         between: &dyn Fn(),
     ) -> Vec<Group> {
         let step = vectors.len().div_ceil(CLUSTERED).max(1);
         for _ in 0..ROUNDS {
-            let parts = self.part(encoder, vectors, step, between);
-            *self = Centroids::means(encoder, &parts);
+            let parts = self.part(encoder, (vectors, step), None, between);
+            *self = Codes::means(encoder, &parts);
         }
-        self.part(encoder, vectors, 1, between)
+        self.part(encoder, (vectors, 1), kept, between)
     }
 
     /// Parts every so many-th of the vectors by the nearest centroid: which they are, and their sums.
     fn part(
         &self,
         encoder: &Encoder,
-        vectors: &[(u64, &[u8])],
-        step: usize,
+        (vectors, step): (&[(u64, &[u8])], usize),
+        mut kept: Option<&mut Codes>,
         between: &dyn Fn(),
     ) -> Vec<Group> {
         let dim = encoder.dim();
@@ -281,6 +300,9 @@ impl Centroids {
         let mut code = Encoded::default();
         for (count, (at, (_, vector))) in vectors.iter().enumerate().step_by(step).enumerate() {
             encoder.stored(vector, &mut code);
+            if let Some(kept) = &mut kept {
+                kept.keep(&code);
+            }
             // As a query would be compared with them: so one that is like the row finds its cluster, however near others are.
             // SAFETY: centroids have codes of the encoder's dimension.
             let far = |centroid: &Vector8| unsafe { encoder.distance(&code, *centroid) };
@@ -298,7 +320,7 @@ impl Centroids {
 
     /// The means of parts that are not empty.
     fn means(encoder: &Encoder, parts: &[Group]) -> Self {
-        let mut means = Centroids::default();
+        let mut means = Codes::default();
         let mut code = Encoded::default();
         for (part, sum) in parts.iter().filter(|(part, _)| !part.is_empty()) {
             means.push(encoder, &mean(sum, part.len()), &mut code);
@@ -308,7 +330,7 @@ impl Centroids {
 
     /// Those that some vectors are nearest to.
     fn without_empty(&self, dim: usize, parts: &[Group]) -> Self {
-        let mut some = Centroids::default();
+        let mut some = Codes::default();
         let all = self.codes.chunks_exact(dim).zip(&self.scales).zip(parts);
         for ((code, scale), _) in all.filter(|(_, (group, _))| !group.is_empty()) {
             some.codes.extend_from_slice(code);

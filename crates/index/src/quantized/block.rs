@@ -345,6 +345,28 @@ impl Blocks {
         }
     }
 
+    /// About the squared lengths of a node's edges, which have codes, without reading the nodes that they lead to: half of a
+    /// `factor` is the residual's squared length by its product with its signs, and that is `sqrt(2 / pi)` of both lengths
+    /// multiplied, give or take half of `1 / sqrt(dim)` of it. Those of free slots mean nothing.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    pub(super) unsafe fn about_lengths(&self, node: u32) -> [f32; SLOTS] {
+        debug_assert!(self.coded, "edges have codes");
+        // SAFETY: they were written by `write`, and are accessed only as atomics or by volatile reads since.
+        let factors = unsafe {
+            &*self
+                .at(node, self.edges + FACTOR)
+                .cast::<[AtomicU16; SLOTS]>()
+        };
+        let unit = self.dim as f32 / std::f32::consts::TAU;
+        std::array::from_fn(|slot| {
+            let factor = bf16::from_bits(factors[slot].load(Ordering::Relaxed)).to_f32();
+            factor * factor * unit
+        })
+    }
+
     /// Writes an edge of a node that has no code into a slot.
     ///
     /// # Safety

@@ -124,12 +124,12 @@ impl QuantizedGraph {
     unsafe fn is_alone(&self, level: &Level, nearest: Candidate) -> bool {
         // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
         let nearer = unsafe {
-            let here = level.blocks.vector(nearest.node());
-            let ids = level.blocks.ids(nearest.node()).iter();
-            let ids = ids.map(|id| id.load(Ordering::Acquire));
-            let length = |id| self.encoder().between(here, level.blocks.vector(id));
-            ids.filter(|id| *id != NONE && FAR * length(*id) < nearest.distance())
-                .count()
+            let ids = level.blocks.ids(nearest.node());
+            let ids = std::array::from_fn(|slot| ids[slot].load(Ordering::Acquire));
+            let lengths = self.about_lengths(level, nearest.node(), &ids).into_iter();
+            let is_nearer =
+                |(length, id): &(f32, u32)| *id != NONE && FAR * length < nearest.distance();
+            lengths.zip(ids).filter(is_nearer).count()
         };
         nearer > SLOTS / 2
     }
@@ -286,7 +286,7 @@ impl QuantizedGraph {
             if why == Why::Nearest {
                 around.stands_in = None;
             }
-            let slot = around.slot(&ids, why);
+            let slot = around.slot(&ids, why, |slot| self.length(level, node, ids[slot]));
             if slot.is_some() || around.stands_in.is_none() {
                 let mut apart = around.apart;
                 if let Some(slot) = slot {
@@ -308,25 +308,27 @@ impl QuantizedGraph {
         ids: &[u32; SLOTS],
         handed: &mut Vec<u32>,
     ) -> Around {
-        for id in ids.iter().filter(|id| **id != NONE) {
-            level.blocks.prefetch_vector(*id);
-        }
         // SAFETY: the caller vouches for all nodes.
         unsafe {
-            let (here, there) = (level.blocks.vector(node), level.blocks.vector(new));
             let was_apart = level.blocks.apart(node).load(Ordering::Relaxed);
+            let is_apart = |slot: usize| was_apart >> slot & 1 == 1;
+            let linked = ids.iter().enumerate().filter(|(_, id)| **id != NONE);
+            let apart = linked.filter(|(slot, _)| is_apart(*slot));
+            for (_, id) in apart.clone() {
+                level.blocks.prefetch_vector(*id);
+            }
+            let (here, there) = (level.blocks.vector(node), level.blocks.vector(new));
             let mut around = Around {
                 length: self.encoder().between(here, there),
-                lengths: [f32::NEG_INFINITY; SLOTS],
+                lengths: self.about_lengths(level, node, ids),
                 apart: was_apart,
                 stands_in: None,
             };
             let mut nearest = f32::INFINITY;
-            for (slot, id) in ids.iter().enumerate().filter(|(_, id)| **id != NONE) {
+            for (slot, id) in apart {
                 let other = level.blocks.vector(*id);
-                around.lengths[slot] = self.encoder().between(here, other);
-                if was_apart >> slot & 1 == 0 {
-                    continue;
+                if level.blocks.coded() {
+                    around.lengths[slot] = self.encoder().between(here, other);
                 }
                 let between = self.encoder().between(there, other);
                 if around.lengths[slot] <= around.length {
@@ -342,6 +344,40 @@ impl QuantizedGraph {
                 }
             }
             around
+        }
+    }
+
+    /// About the squared lengths of a node's edges, by their codes where they have such: to read all that they lead to costs more
+    /// than the rest of a new edge. Those of free slots mean nothing.
+    ///
+    /// # Safety
+    /// The node and its neighbours were written, and the writes happened before.
+    #[inline(always)]
+    unsafe fn about_lengths(&self, level: &Level, node: u32, ids: &[u32; SLOTS]) -> [f32; SLOTS] {
+        // SAFETY: the caller vouches for all nodes.
+        unsafe {
+            if level.blocks.coded() {
+                return level.blocks.about_lengths(node);
+            }
+            let linked = || ids.iter().filter(|id| **id != NONE);
+            linked().for_each(|id| level.blocks.prefetch_vector(*id));
+            let length = |slot: usize| match ids[slot] {
+                NONE => 0.0,
+                id => self.length(level, node, id),
+            };
+            std::array::from_fn(length)
+        }
+    }
+
+    /// The squared distance of two nodes.
+    ///
+    /// # Safety
+    /// Both were written, and the writes happened before.
+    unsafe fn length(&self, level: &Level, node: u32, to: u32) -> f32 {
+        // SAFETY: the caller vouches for both nodes.
+        unsafe {
+            self.encoder()
+                .between(level.blocks.vector(node), level.blocks.vector(to))
         }
     }
 }
@@ -370,7 +406,7 @@ pub(super) enum Why {
 struct Around {
     /// Squared length of the new edge.
     length: f32,
-    /// Of the edges that are there.
+    /// Of the edges that are there; of those that are not apart, about.
     lengths: [f32; SLOTS],
     /// Slots of edges for which no nearer neighbour stands in, the new one included.
     apart: u32,
@@ -379,13 +415,13 @@ struct Around {
 }
 
 impl Around {
-    /// The slot for the new edge, if it is worth one.
-    fn slot(&self, ids: &[u32; SLOTS], why: Why) -> Option<usize> {
+    /// The slot for the new edge, if it is worth one. `length` tells how long the edge of a slot is, to the bit.
+    fn slot(&self, ids: &[u32; SLOTS], why: Why, length: impl Fn(usize) -> f32) -> Option<usize> {
         let farthest = |mask: u32| {
             let slots = (0..SLOTS).filter(|slot| mask >> slot & 1 == 1);
             slots.max_by(|a, b| self.lengths[*a].total_cmp(&self.lengths[*b]))
         };
-        let farther = |slot: &usize| self.lengths[*slot] > self.length;
+        let farther = |slot: &usize| length(*slot) > self.length;
         let is_apart = self.stands_in.is_none();
         if !is_apart && why == Why::Handed {
             return None;

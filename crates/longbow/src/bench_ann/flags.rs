@@ -72,6 +72,10 @@ pub fn command() -> clap::Command {
             one("index", "INDEX", "What is measured [default: hnsw]")
                 .value_parser(PossibleValuesParser::new(Choice::ALL.map(Choice::name))),
         )
+        .arg(
+            one("quantization", "NAME", "What the graph holds of each vector [default: none, or what the index is named for]")
+                .value_parser(["none", "rabitq", "sq8"]),
+        )
         .arg(int("k", "Neighbours asked for [default: 10]".to_owned(), 1, 1000))
         .arg(int("threads", "Threads that build, and then search [default: 1]".to_owned(), 1, 1024))
         .arg(int("sweep", format!("Breadths of the search [default: {SWEEP}]"), 1, 1_000_000).value_delimiter(','))
@@ -112,6 +116,10 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
     let index = word("index").map_or(Some(Choice::Hnsw), |word| {
         Choice::ALL.into_iter().find(|choice| choice.name() == word)
     });
+    let index = match word("quantization") {
+        Some(word) => index.and_then(|index| index.quantized(word)),
+        None => index,
+    };
     let mut params = HnswParams::default();
     params.m = number("m").unwrap_or(params.m);
     params.ef_construction = number("ef-construction").unwrap_or(params.ef_construction);
@@ -128,7 +136,7 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
         metric: metric.ok_or("an unknown metric")?,
         k: number("k").unwrap_or(10),
         threads: number("threads").unwrap_or(1),
-        index: index.ok_or("an unknown index")?,
+        index: index.ok_or("an unknown index, or one without that quantization")?,
         params,
         sweep,
         repeat: number("repeat").unwrap_or(3),
@@ -186,11 +194,28 @@ mod tests {
     }
 
     #[test]
+    fn a_graph_is_named_by_its_quantization_too() {
+        for (flags, index) in [
+            ("--quantization rabitq", Choice::Rabitq),
+            ("--index hnsw --quantization sq8", Choice::Sq8),
+            ("--index hnsw --quantization none", Choice::Hnsw),
+            ("--index sq8 --quantization sq8", Choice::Sq8),
+            ("--index flat --quantization none", Choice::Flat),
+        ] {
+            let settings = read(&format!("--base b --queries q {flags}")).expect("valid");
+            assert_eq!(settings.index, index, "{flags}");
+        }
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
         for line in [
             "--base b",
             "--base b --queries q --metric manhattan",
             "--base b --queries q --index ivf",
+            "--base b --queries q --quantization pq",
+            "--base b --queries q --index flat --quantization rabitq",
+            "--base b --queries q --index sq8 --quantization rabitq",
             "--base b --queries q --k 0",
             "--base b --queries q --sweep 0",
             "--base b --queries q --truth t --limit 5",

@@ -39,6 +39,15 @@ impl Choice {
         }
     }
 
+    /// The graph that keeps its vectors so, if this is one and does not say otherwise itself.
+    pub fn quantized(self, quantization: &str) -> Option<Choice> {
+        let mut graphs = [Choice::Hnsw, Choice::Rabitq, Choice::Sq8].into_iter();
+        match self {
+            Choice::Hnsw => graphs.find(|graph| graph.quantization() == quantization),
+            other => (other.quantization() == quantization).then_some(other),
+        }
+    }
+
     /// How it keeps its vectors.
     pub const fn quantization(self) -> &'static str {
         match self {

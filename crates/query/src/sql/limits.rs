@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use longbow_types::Config;
+
 /// What statements may take.
 #[derive(Debug, Clone)]
 pub struct Limits {
@@ -15,6 +17,23 @@ pub struct Limits {
     pub length: usize,
     /// Threads that run statements.
     pub threads: usize,
+}
+
+impl Limits {
+    /// The keys of the configuration that they are read from, beside `slow_query`.
+    pub const KEYS: [&str; 3] = ["sql_max_length", "sql_memory_limit", "sql_timeout"];
+
+    /// As configured.
+    #[must_use]
+    pub fn configured(config: &Config) -> Limits {
+        Limits {
+            memory: config.sql_memory_limit,
+            timeout: config.sql_timeout,
+            slow: config.slow_query,
+            length: config.sql_max_length,
+            ..Limits::default()
+        }
+    }
 }
 
 impl Default for Limits {
