@@ -195,12 +195,12 @@ class _Numpy:
         """The ids that the engine told, as an array."""
         if kind == "text":
             return self._texts(told, object)
-        # Laid over the buffer, in half the time that frombuffer takes.
-        return self.array((len(told) // 8,), self._kinds[kind], told)
+        # Laid over the buffer, which nobody can cut meanwhile, in less time than frombuffer takes.
+        return self.array((len(told) // 8,), self._kinds[kind], memoryview(told))
 
     def distances(self, told: Any) -> Any:
         """The distances that the engine told, as an array."""
-        return self.array((len(told) // 4,), self.float32, told)
+        return self.array((len(told) // 4,), self.float32, memoryview(told))
 
 
 class _Chunk(NamedTuple):

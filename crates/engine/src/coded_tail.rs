@@ -7,6 +7,7 @@ use longbow_index::{CodedRun, Frame};
 use parking_lot::Mutex;
 
 use crate::column_index::Reached;
+use crate::dice::Dice;
 use crate::error::Result;
 use crate::originals::Originals;
 use crate::schema::VectorColumn;
@@ -31,7 +32,7 @@ const BURST: u64 = 2_048;
 /// Rows that stand for queries.
 const SAMPLE: usize = 128;
 /// The same for a writer, who waits.
-const FEW_SAMPLES: usize = 48;
+const FEW_SAMPLES: usize = 64;
 /// Most waiting rows that are expected in an answer for which a part of the clusters is read.
 const NEAREST: usize = 10;
 /// Of the rotation.
@@ -174,14 +175,18 @@ impl CodedTail {
                 break;
             }
             let end = view.next_row.min(from + MOST.min(most - done));
-            let kind = match end - from < BURST {
-                true => Kind::Plain,
-                false => Kind::Clustered,
+            let rows = end - from;
+            // As the coder does it, so that runs stay few.
+            let (kind, first) = match rows < BURST {
+                true => (Kind::Plain, None),
+                false => (Kind::Clustered, absorb(&runs, rows, MOST)),
             };
-            let framed = runs.iter().find(|run| run.codes.len() >= FRAMED);
+            let first = first.unwrap_or(from);
+            let mut kept = runs.iter().filter(|run| run.end <= first);
+            let framed = kept.find(|run| run.codes.len() >= FRAMED);
             let how = (framed.map(|run| run.codes.frame()), kind, FEW_SAMPLES);
-            self.put(code(view, column, (from, end), how)?, watermark);
-            done += end - from;
+            self.put(code(view, column, (first, end), how)?, watermark);
+            done += rows;
         }
         Ok(done)
     }
@@ -309,8 +314,9 @@ fn code(
         Kind::Clustered => {
             let mut codes = CodedRun::clustered_in_haste(&frame, &rows, &between);
             let originals = Originals::new(view, column);
-            let step = rows.len().div_ceil(sample);
-            let sample = rows.iter().step_by(step).copied().collect();
+            // Not each so many-th: rows may come in an order that repeats.
+            let mut dice = Dice::new(first);
+            let sample = (0..sample).map(|_| rows[dice.below(rows.len())]).collect();
             codes.measure(&[sample], NEAREST, &originals, &between)?;
             originals.check()?;
             codes

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::bell::Bell;
 use crate::coded_tail::Maker;
-use crate::dataset::Dataset;
+use crate::column_index::ColumnIndex;
 use crate::indexer;
 use crate::shared::Shared;
 
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Looks for which a search is remembered: some seconds.
 const LOOKS: u32 = 8;
 
-/// Whether a dataset was searched of late, by an index whose waiting rows have codes.
+/// Whether an index whose waiting rows have codes was searched of late.
 #[derive(Debug, Default)]
 pub(crate) struct Searched {
     /// Looks for which searches are still remembered.
@@ -54,14 +54,14 @@ impl Searched {
 #[derive(Debug, Default)]
 pub(crate) struct Coder {
     bell: Bell,
-    /// Whether any dataset was.
+    /// Whether any index was.
     searched: Searched,
 }
 
 impl Coder {
-    /// There is a search of a dataset, by an index whose waiting rows have codes; it misses many of them, or not.
-    pub fn note_search(&self, dataset: &Dataset, misses: bool) {
-        dataset.searched.note();
+    /// There is a search by an index whose waiting rows have codes; it misses many of them, or not.
+    pub fn note_search(&self, index: &ColumnIndex, misses: bool) {
+        index.searched.note();
         self.searched.note();
         if misses {
             self.bell.ring();
@@ -90,8 +90,10 @@ pub(crate) fn run(shared: &Shared) {
         let worked = code_all(shared);
         // Also while rows come faster than they are coded, for searches that may have ended.
         if looked.elapsed() >= LOOK {
-            let datasets = shared.catalog.datasets();
-            datasets.iter().for_each(|of| of.searched.forget_some());
+            for dataset in shared.catalog.datasets().iter() {
+                let indexes = dataset.indexes();
+                indexes.iter().for_each(|of| of.searched.forget_some());
+            }
             coder.searched.forget_some();
             looked = Instant::now();
         }
@@ -109,7 +111,7 @@ fn code_all(shared: &Shared) -> bool {
         for index in dataset.indexes().iter() {
             let is_over = shared.stopping.load(Ordering::Acquire);
             worked |= !is_over
-                && dataset.searched.is_of_late()
+                && index.searched.is_of_late()
                 && indexer::code(dataset, index, Maker::InHaste);
         }
     }

@@ -11,6 +11,7 @@ use longbow_storage::IndexRef;
 use parking_lot::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::coded_tail::{Coded, CodedTail};
+use crate::coder::Searched;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::graph_options::GraphOptions;
@@ -49,6 +50,7 @@ pub struct ColumnIndex {
     pub(crate) sweep: Mutex<UnderWay>,
     /// Codes of rows from the watermark on.
     pub(crate) coded: CodedTail,
+    pub(crate) searched: Searched,
     /// What is known of the recall of its searches.
     pub(crate) recall: Recall,
     /// Whether its kind follows its size.
@@ -105,9 +107,12 @@ impl AllReached {
 
     /// Of one column; none if it has no index.
     pub fn get(&self, column: &str) -> Option<&Reached> {
-        let mut all = self.0.iter();
-        all.find(|(index, _)| index.column == column)
-            .map(|(_, reached)| reached)
+        self.find(column).map(|(_, reached)| reached)
+    }
+
+    /// The index of a column, and how far it is.
+    pub fn find(&self, column: &str) -> Option<&(Arc<ColumnIndex>, Reached)> {
+        self.0.iter().find(|(index, _)| index.column == column)
     }
 }
 
@@ -149,6 +154,7 @@ impl ColumnIndex {
             died: AtomicU64::new(0),
             sweep: Mutex::default(),
             coded: CodedTail::default(),
+            searched: Searched::default(),
             recall: Recall::default(),
             auto: IndexPolicy::of(column, options.kind) == IndexPolicy::Auto,
             successor: ArcSwapOption::empty(),

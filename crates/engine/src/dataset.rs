@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use roaring::RoaringTreemap;
 
 use crate::coded_tail::LEAST_BYTES;
-use crate::coder::Searched;
 use crate::column_index::{AllReached, ColumnIndex};
 use crate::dead::DeadRows;
 use crate::error::{Error, Result};
@@ -48,7 +47,6 @@ pub struct Dataset {
     text: TextIndex,
     /// Whether what is applied is kept from readers.
     replaying: AtomicBool,
-    pub(crate) searched: Searched,
 }
 
 /// The front of the write path.
@@ -116,7 +114,6 @@ impl Dataset {
             filters: FilterCache::default(),
             text: TextIndex::default(),
             replaying: AtomicBool::new(false),
-            searched: Searched::default(),
         }
     }
 
@@ -256,7 +253,8 @@ impl Dataset {
     /// If an id is null; nothing is changed then.
     pub(crate) fn apply_put(&self, index: u64, batch: Arc<Batch>) -> Result<u64> {
         let are_many = batch.bytes() >= LEAST_BYTES as u64;
-        let is_coded = are_many && self.searched.is_of_late();
+        let is_searched = |index: &Arc<ColumnIndex>| index.searched.is_of_late();
+        let is_coded = are_many && self.indexes.load().iter().any(is_searched);
         if is_coded {
             self.code_unseen(&batch);
         }

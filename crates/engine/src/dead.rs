@@ -7,8 +7,8 @@
 //! holds the index up to which it sees writes, so a row replaced later is still there for it: a search that runs
 //! beside an upsert finds the old version or the new one, never neither. Words come in chunks of 4,096 rows that
 //! exist only where something died (1.6 % of a 128-dimensional float32 row at worst). Before the words of a chunk stands
-//! one bit for each row that has died at all: a search asks for rows from anywhere, most of which live, and the bits stay in the
-//! processor's cache, where the words do not.
+//! one bit for each row that has died at all, and the latest of its words, which hardly any reader comes before. A search asks
+//! for rows from anywhere: the bits stay in the processor's cache, where the words do not.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ const CHUNK_ROWS: usize = 1 << CHUNK_BITS;
 struct Chunk {
     /// A bit for each row that has a word.
     died: [AtomicU64; CHUNK_ROWS / 64],
+    /// No word is later.
+    latest: AtomicU64,
     words: [AtomicU64; CHUNK_ROWS],
 }
 
@@ -31,20 +33,24 @@ impl Chunk {
         let bits = if at == 0 { 0 } else { u64::MAX };
         Arc::new(Chunk {
             died: std::array::from_fn(|_| bits.into()),
+            latest: at.into(),
             words: std::array::from_fn(|_| at.into()),
         })
     }
 
     fn mark(&self, slot: usize, at: u64) {
+        self.latest.fetch_max(at, Ordering::Release);
         self.words[slot].store(at, Ordering::Release);
-        // Behind it: whoever sees the bit sees the word. Whoever sees neither holds an earlier index.
+        // Behind them: whoever sees the bit sees both. Whoever does not holds an earlier index.
         self.died[slot / 64].fetch_or(1 << (slot % 64), Ordering::Release);
     }
 
     #[inline]
     fn is_dead(&self, slot: usize, as_of: u64) -> bool {
         let bits = self.died[slot / 64].load(Ordering::Acquire);
-        bits >> (slot % 64) & 1 == 1 && self.words[slot].load(Ordering::Acquire) <= as_of
+        bits >> (slot % 64) & 1 == 1
+            && (self.latest.load(Ordering::Acquire) <= as_of
+                || self.words[slot].load(Ordering::Acquire) <= as_of)
     }
 }
 

@@ -35,6 +35,8 @@ const STARVED: Duration = Duration::from_millis(500);
 /// Bytes of vectors for whose codes a writer waits at most, and other writers behind him: some fifty milliseconds. More are
 /// left to the coder.
 const UNSEEN_BYTES: u64 = 32 << 20;
+/// The same of short vectors, whose codes take as long as those of longer ones.
+const UNSEEN_ROWS: u64 = 16_384;
 
 /// Jobs of an index between two steps that rid it of dead rows: those cost searches less than rows that wait.
 const JOBS: usize = 4;
@@ -156,7 +158,7 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
 fn take_some(dataset: &Dataset, index: &ColumnIndex) -> bool {
     let mut coded = false;
     let taken = jobs(|| {
-        coded |= !dataset.searched.is_of_late() && code(dataset, index, Maker::StandsBack);
+        coded |= !index.searched.is_of_late() && code(dataset, index, Maker::StandsBack);
         take(dataset, index)
     });
     coded || taken
@@ -182,10 +184,11 @@ pub(crate) fn code(dataset: &Dataset, index: &ColumnIndex, maker: Maker) -> bool
 /// codes.
 pub(crate) fn code_unseen(dataset: &Dataset, view: &View, rows: u64) {
     let mut left = UNSEEN_BYTES;
-    for index in dataset.indexes().iter() {
+    let indexes = dataset.indexes();
+    for index in indexes.iter().filter(|index| index.searched.is_of_late()) {
         let code = |view: &View, column: &VectorColumn| {
             let bytes = column.space.row_bytes() as u64;
-            let most = (rows, left / bytes);
+            let most = (rows, (left / bytes).min(UNSEEN_ROWS));
             let coded = &index.coded;
             let done = coded.code_unseen(view, column, index.watermark(), most)?;
             left -= done * bytes;

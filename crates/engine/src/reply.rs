@@ -317,10 +317,10 @@ impl Engine {
         rows: &Rows,
     ) -> (Plan, Searcher<'a>) {
         let plan = self.plan(at.dataset, request, column, at.reached);
-        let reached = at.reached.get(&column.name).filter(|_| !plan.exact);
-        if let Some(reached) = reached.filter(|reached| reached.graph.has_coded_tail()) {
+        let searched = at.reached.find(&column.name).filter(|_| !plan.exact);
+        if let Some((index, reached)) = searched.filter(|(_, of)| of.graph.has_coded_tail()) {
             let misses = coded_tail::is_missed(reached, at.view, column);
-            self.shared().coder.note_search(at.dataset, misses);
+            self.shared().coder.note_search(index, misses);
         }
         let searcher = Searcher {
             view: at.view,
