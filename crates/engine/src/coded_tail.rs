@@ -26,8 +26,7 @@ const CLUSTERED: usize = 1_024;
 const PLAIN_RUNS: usize = 8;
 /// Rows of a run in whose frame others may be.
 const FRAMED: usize = 128;
-/// Rows that come at once, from which on their writer waits until they are in clusters: searches are a third quicker then than
-/// by codes in none.
+/// Rows that come at once, from which on their writer waits until they are in clusters, of which searches read a part.
 const BURST: u64 = 2_048;
 /// Rows that stand for queries.
 const SAMPLE: usize = 128;
@@ -139,16 +138,11 @@ impl CodedTail {
         let Some((first, end)) = rows else {
             return Ok(false);
         };
-        // Of runs in one frame a search turns its query once. What all are absorbed by may be unlike them; and few rows are no good
-        // frame for others.
-        let mut kept = runs.iter().filter(|run| run.end <= first);
-        let kept = kept.find(|run| run.codes.len() >= FRAMED);
-        let frame = kept.map(|run| run.codes.frame());
         let kind = match is_urgent {
             true => Kind::Plain,
             false => Kind::Clustered,
         };
-        let how = (frame, kind, SAMPLE);
+        let how = (frame_before(&runs, first), kind, SAMPLE);
         self.put(code(view, column, (first, end), how)?, watermark);
         Ok(true)
     }
@@ -182,9 +176,7 @@ impl CodedTail {
                 false => (Kind::Clustered, absorb(&runs, rows, MOST)),
             };
             let first = first.unwrap_or(from);
-            let mut kept = runs.iter().filter(|run| run.end <= first);
-            let framed = kept.find(|run| run.codes.len() >= FRAMED);
-            let how = (framed.map(|run| run.codes.frame()), kind, FEW_SAMPLES);
+            let how = (frame_before(&runs, first), kind, FEW_SAMPLES);
             self.put(code(view, column, (first, end), how)?, watermark);
             done += rows;
         }
@@ -253,6 +245,14 @@ fn to_cluster(runs: &[Coded], watermark: u64) -> Option<(u64, u64)> {
         begin = end.max(begin + 1);
     }
     None
+}
+
+/// The frame of the runs before a row: of runs in one a search turns its query once. What all are absorbed by may be unlike them; and
+/// few rows are no good frame for others.
+fn frame_before(runs: &[Coded], first: u64) -> Option<Frame> {
+    let mut kept = runs.iter().filter(|run| run.end <= first);
+    let framed = kept.find(|run| run.codes.len() >= FRAMED);
+    framed.map(|run| run.codes.frame())
 }
 
 /// Where the last of some runs begin that are no longer than what comes, up to so many rows with it: so runs are few, and each row is

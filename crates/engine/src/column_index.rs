@@ -50,6 +50,7 @@ pub struct ColumnIndex {
     pub(crate) sweep: Mutex<UnderWay>,
     /// Codes of rows from the watermark on.
     pub(crate) coded: CodedTail,
+    /// Whether searches would wait for them.
     pub(crate) searched: Searched,
     /// What is known of the recall of its searches.
     pub(crate) recall: Recall,

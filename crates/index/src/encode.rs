@@ -317,6 +317,11 @@ impl Encoded {
         &self.code
     }
 
+    /// The scale of that code.
+    pub(crate) fn scale(&self) -> f32 {
+        self.scale
+    }
+
     /// The eight-bit code of a stored vector.
     pub(crate) fn vector(&self) -> Vector8 {
         Vector8::new(&self.code, self.scale)

@@ -216,7 +216,7 @@ impl Codes {
 
     fn keep(&mut self, code: &Encoded) {
         self.codes.extend_from_slice(code.code());
-        self.scales.push(code.vector().scale);
+        self.scales.push(code.scale());
     }
 
     fn of(&self, dim: usize, at: usize) -> Vector8 {
