@@ -11,8 +11,8 @@ use crate::quantized::{QuantizedGraph, QuantizedParams, SAVED_NODE};
 use crate::space::Space;
 use crate::spfresh::{Layout, SpFresh, SpFreshParams};
 
-/// Row, twin, and level of a node.
-const HEAD: usize = 16;
+/// Row, twin, and level of a node, and how many lead to it.
+const HEAD: usize = 18;
 /// Bytes of an edge of a quantised graph besides its code: where it leads, and two terms of the estimate.
 const EDGE: usize = 4 + 2 + 2;
 /// Row, twin, level, and the length of two lists of links, in the file of an HNSW graph.

@@ -71,6 +71,7 @@ mod hnsw;
 #[cfg(shuttle)]
 #[cfg(test)]
 mod interleave;
+mod led_to;
 mod lines;
 mod mix;
 mod origin;

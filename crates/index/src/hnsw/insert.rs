@@ -3,7 +3,8 @@ use std::sync::atomic::Ordering;
 use longbow_kernels::Metric;
 
 use super::Hnsw;
-use super::nodes::{List, MAX_LEVEL, NONE};
+use super::link::GROUND;
+use super::nodes::{List, MAX_LEVEL};
 use super::scratch::Scratch;
 use super::vectors::Probe;
 use super::walk::Everything;
@@ -201,10 +202,18 @@ impl Hnsw {
         unsafe {
             for (list, links) in links.clone() {
                 self.nodes.set_list(node, *list, links);
+                self.nodes.count(*list, links);
             }
-            for (list, links) in links {
+            for (list, links) in links.clone() {
                 for neighbor in links {
                     self.link(*neighbor, *list, node, scratch);
+                }
+            }
+            if self.nodes.led_to(node).get() == 0 {
+                // The nearest comes first.
+                let mut grounds = links.filter(|(list, _)| *list == GROUND);
+                if let Some(nearest) = grounds.next().and_then(|(_, links)| links.first()) {
+                    self.lead_by(*nearest, node);
                 }
             }
         }
@@ -215,52 +224,5 @@ impl Hnsw {
             }
         }
         Ok(())
-    }
-
-    /// Adds `new` to a list of `node`; if it is full, chooses anew among them all.
-    ///
-    /// # Safety
-    /// Both were written, and have the list's level.
-    unsafe fn link(&self, node: u32, list: List, new: u32, scratch: &mut Scratch) {
-        let metric = if list.by_product {
-            Metric::Dot
-        } else {
-            self.build_metric()
-        };
-        let _change = self.stripes[node as usize % self.stripes.len()].lock();
-        // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
-        unsafe {
-            let slots = self.nodes.slots(node, list);
-            if let Some(free) = slots
-                .iter()
-                .find(|slot| slot.load(Ordering::Relaxed) == NONE)
-            {
-                free.store(new, Ordering::Release);
-                return;
-            }
-            let Scratch {
-                fresh,
-                distances,
-                near,
-                ..
-            } = scratch;
-            fresh.clear();
-            fresh.extend(self.nodes.list(node, list));
-            fresh.push(new);
-            let mut room = Vec::new();
-            let probe = self.vectors.probe(node, metric, &mut room);
-            self.vectors.distances(probe, fresh, distances);
-            near.clear();
-            near.extend(
-                distances
-                    .iter()
-                    .zip(fresh.iter())
-                    .map(|(d, link)| Candidate::new(*d, *link)),
-            );
-            near.sort_unstable();
-            let mut chosen = Vec::with_capacity(slots.len());
-            self.select(metric, near, slots.len(), &mut chosen, &mut room);
-            self.nodes.set_list(node, list, &chosen);
-        }
     }
 }

@@ -17,12 +17,15 @@
 
 mod filtered;
 mod insert;
+mod link;
 mod nodes;
 mod params;
 mod parts;
 mod scratch;
 mod search;
 mod select;
+#[cfg(test)]
+mod tests;
 mod vectors;
 mod walk;
 

@@ -1,10 +1,11 @@
-//! What a graph keeps of each node besides its vector: row, twin, and links by level.
+//! What a graph keeps of each node besides its vector: row, twin, links by level, and how many lead to it.
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 use longbow_kernels::prefetch;
 
 use crate::chunks::Chunks;
+use crate::led_to::LedTo;
 use crate::twins::chain;
 
 /// No node. It ends a list of links and a chain of twins.
@@ -67,6 +68,8 @@ pub(crate) struct Nodes {
     ground: Chunks,
     /// `m` slots for each level above the ground.
     upper: Chunks,
+    /// Links on the ground, of either list, that lead to a node.
+    led_to: Chunks,
     next_node: AtomicU32,
     next_upper: AtomicU32,
 }
@@ -79,6 +82,7 @@ impl Nodes {
             heads: Chunks::new(size_of::<Node>()),
             ground: Chunks::new(2 * m * size_of::<u32>()),
             upper: Chunks::new(m * size_of::<u32>()),
+            led_to: Chunks::new(size_of::<LedTo>()),
             next_node: AtomicU32::new(0),
             next_upper: AtomicU32::new(0),
         }
@@ -90,7 +94,7 @@ impl Nodes {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.heads.bytes() + self.ground.bytes() + self.upper.bytes()
+        self.heads.bytes() + self.ground.bytes() + self.upper.bytes() + self.led_to.bytes()
     }
 
     /// Nodes that were claimed; those of inserts that run are not all written.
@@ -119,6 +123,7 @@ impl Nodes {
         };
         self.heads.reserve(node);
         self.ground.reserve(node);
+        self.led_to.reserve(node);
         let head = Node {
             row,
             twin: AtomicU32::new(NONE),
@@ -128,6 +133,7 @@ impl Nodes {
         // that the node is not shared. Links likewise.
         unsafe {
             self.heads.at(node).cast::<Node>().write(head);
+            self.led_to.at(node).cast::<LedTo>().write(LedTo::none());
             fill(&self.ground, node, 2 * self.m);
             for block in first..first + level {
                 self.upper.reserve(block);
@@ -253,6 +259,29 @@ impl Nodes {
     pub(crate) unsafe fn list(&self, node: u32, list: List) -> impl Iterator<Item = u32> {
         // SAFETY: the caller vouches for the node and the level.
         until_none(unsafe { self.slots(node, list) })
+    }
+
+    /// How many links on the ground lead to a node.
+    ///
+    /// # Safety
+    /// As [`Nodes::head`].
+    #[inline(always)]
+    pub(crate) unsafe fn led_to(&self, node: u32) -> &LedTo {
+        // SAFETY: it was written with the node, and is accessed only by its atomic since.
+        unsafe { self.led_to.at(node).cast::<LedTo>().as_ref() }
+    }
+
+    /// Counts links to a node that one of its level has, if that is the ground.
+    ///
+    /// # Safety
+    /// As [`Nodes::head`] for each of them.
+    pub(crate) unsafe fn count(&self, list: List, links: &[u32]) {
+        if list.level == 0 {
+            // SAFETY: the caller vouches for the nodes.
+            links
+                .iter()
+                .for_each(|link| unsafe { self.led_to(*link) }.count());
+        }
     }
 
     /// Replaces a list of links; those that do not fit are left out.

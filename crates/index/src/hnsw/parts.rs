@@ -131,9 +131,13 @@ impl Assembly {
                 .get(*link as usize)
                 .is_some_and(|l| u32::from(*l) >= list.level)
         };
-        let links: Vec<u32> = links.iter().copied().filter(exists).collect();
+        let mut links: Vec<u32> = links.iter().copied().filter(exists).collect();
         // SAFETY: node and links were written by `add`, and have the list's level.
-        unsafe { self.index.nodes.set_list(node, list, &links) };
+        unsafe {
+            links.truncate(self.index.nodes.slots(node, list).len());
+            self.index.nodes.set_list(node, list, &links);
+            self.index.nodes.count(list, &links);
+        }
     }
 
     /// Chains a node behind another. Those of one chain come from the last to the first.

@@ -87,7 +87,12 @@ impl Hnsw {
                 row: self.nodes.row(c.node()),
                 distance: c.distance(),
             };
-            scratch.found.iter().map(row).collect()
+            scratch
+                .found
+                .iter()
+                .chain(&scratch.beside)
+                .map(row)
+                .collect()
         };
         stats.distance_computations += scratch.stats.distance_computations;
         stats.nodes_popped += scratch.stats.nodes_popped;

@@ -32,9 +32,11 @@ pub(crate) trait Admit {
 /// Nodes of a walk between which it is asked whether it is to end: some microseconds.
 const UNASKED: u64 = 16;
 
-/// The `ef` nearest so far.
+/// The `ef` nearest nodes so far. Twins stand beside and do not bound the walk: or else where many rows are equal and others that are
+/// nearer to the query lie behind them, it would end at those.
 pub(crate) struct Found<'a> {
     heap: &'a mut BinaryHeap<Candidate>,
+    beside: &'a mut Vec<Candidate>,
     ef: usize,
     /// Vectors that were compared beyond those that the walk itself compared.
     compared: u64,
@@ -117,12 +119,19 @@ pub(super) unsafe fn take(
             found.push(node);
         }
         let mut twin = graph.nodes.twin(node.node());
-        while twin != NONE && found.takes(Candidate::new(node.distance(), twin)) {
+        let mut left = found.ef;
+        while twin != NONE && left > 0 && found.takes(Candidate::new(node.distance(), twin)) {
             if passes(graph.nodes.row(twin)) {
-                any = true;
                 // Where the metric is cosine, lengths of twins may differ, and so may the last digits.
                 found.compared += 1;
-                found.push(Candidate::new(graph.vectors.distance(probe, twin), twin));
+                let candidate = Candidate::new(graph.vectors.distance(probe, twin), twin);
+                if any {
+                    found.beside.push(candidate);
+                    left -= 1;
+                } else {
+                    found.push(candidate);
+                    any = true;
+                }
             }
             twin = graph.nodes.twin(twin);
         }
@@ -131,7 +140,8 @@ pub(super) unsafe fn take(
 }
 
 impl Hnsw {
-    /// Walks one level from `entry` and leaves the nearest `ef` nodes that `admit` takes in `scratch.found`.
+    /// Walks one level from `entry` and leaves the nearest `ef` nodes that `admit` takes in `scratch.found`, and their twins in
+    /// `scratch.beside`.
     ///
     /// All nodes near enough are walked through, also those that are not taken, until `ef` that were taken bound
     /// the walk or no node is left. This is SEARCH-LAYER of Malkov and Yashunin (arXiv 1603.09320, algorithm 2) with
@@ -152,6 +162,7 @@ impl Hnsw {
             visited,
             open,
             found,
+            beside,
             fresh,
             distances,
             near,
@@ -160,8 +171,10 @@ impl Hnsw {
         visited.clear(self.nodes.claimed() as usize);
         open.clear();
         found.clear();
+        beside.clear();
         let mut found = Found {
             heap: found,
+            beside,
             ef,
             compared: 0,
         };

@@ -8,7 +8,8 @@
 //!     16      4  scale of the eight-bit code, f32: an element times this is a rotated coordinate
 //!     20      4  sum of the eight-bit code, i32
 //!     24      4  which slots hold edges that no nearer neighbour stands in for, one bit each
-//!     28      4  1 if the node is about to leave the graph
+//!     28      2  1 if the node is about to leave the graph
+//!     30      2  how many edges lead to it, u16, of nodes that stay (modulo 65,536)
 //!     32      d  eight-bit code; d is the dimension, rounded up to 16
 //!      …   64 n  up to a whole line
 //!      …    128  neighbours, 32 u32; ff ff ff ff: a free slot
@@ -24,17 +25,21 @@
 //! The first part is read when a distance to the node is computed, the rest when its edges are followed, each from
 //! begin to end, which is what memory is fastest at.
 
-use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
+mod edges;
+
+use crate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use half::bf16;
 use longbow_kernels::prefetch_all;
-use longbow_kernels::rabitq::{self, GROUP, SLOTS};
+use longbow_kernels::rabitq::{self, SLOTS};
 
 use crate::sync::Mutex;
 
 use crate::chunks::{ALIGN, Chunks};
+use crate::led_to::LedTo;
 use crate::twins::chain;
 use crate::vector8::Vector8;
+pub(super) use edges::Edge;
 
 /// No node: it ends a chain of twins, and stands in a free slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -57,16 +62,8 @@ struct Head {
     scale: f32,
     sum: i32,
     apart: AtomicU32,
-    leaving: AtomicU32,
-}
-
-/// An edge to be written: where it leads, and the code of the way.
-pub(super) struct Edge<'a> {
-    pub(super) to: u32,
-    /// Signs of the residual, 16 dimensions a word.
-    pub(super) bits: &'a [u16],
-    pub(super) add: f32,
-    pub(super) factor: f32,
+    leaving: AtomicU16,
+    led_to: LedTo,
 }
 
 /// Bytes of nodes that a walk asks for at once, before the distances to these tighten its limit: as many as are on their
@@ -163,7 +160,8 @@ impl Blocks {
             scale: vector.scale,
             sum: vector.sum,
             apart: AtomicU32::new(0),
-            leaving: AtomicU32::new(0),
+            leaving: AtomicU16::new(0),
+            led_to: LedTo::none(),
         };
         // SAFETY: the block was reserved with `stride` bytes, aligned to a line, and the caller vouches that it is not
         // shared.
@@ -343,101 +341,6 @@ impl Blocks {
             add: rabitq::Add::Upper(self.at(node, self.edges + ADD).cast()),
             factor: self.at(node, self.edges + FACTOR).cast(),
         }
-    }
-
-    /// About the squared lengths of a node's edges, which have codes, without reading the nodes that they lead to: half of a
-    /// `factor` is the residual's squared length by its product with its signs, and that is `sqrt(2 / pi)` of both lengths
-    /// multiplied, give or take half of `1 / sqrt(dim)` of it. Those of free slots mean nothing.
-    ///
-    /// # Safety
-    /// As [`Blocks::head`].
-    #[inline(always)]
-    pub(super) unsafe fn about_lengths(&self, node: u32) -> [f32; SLOTS] {
-        debug_assert!(self.coded, "edges have codes");
-        // SAFETY: they were written by `write`, and are accessed only as atomics or by volatile reads since.
-        let factors = unsafe {
-            &*self
-                .at(node, self.edges + FACTOR)
-                .cast::<[AtomicU16; SLOTS]>()
-        };
-        let unit = self.dim as f32 / std::f32::consts::TAU;
-        std::array::from_fn(|slot| {
-            let factor = bf16::from_bits(factors[slot].load(Ordering::Relaxed)).to_f32();
-            factor * factor * unit
-        })
-    }
-
-    /// Writes an edge of a node that has no code into a slot.
-    ///
-    /// # Safety
-    /// As [`Blocks::set_edge`].
-    pub(super) unsafe fn set_id(&self, node: u32, slot: usize, to: u32) {
-        debug_assert!(!self.coded, "edges have no codes");
-        // SAFETY: the caller vouches for the node.
-        let ids = unsafe { self.ids(node) };
-        ids[slot].store(to, Ordering::Release);
-    }
-
-    /// Writes an edge of a node, with its code, into a slot. Whoever reads the slot meanwhile may see a wrong estimate for the old or
-    /// the new neighbour, which costs a detour at most.
-    ///
-    /// # Safety
-    /// As [`Blocks::head`] for the node and the one that the edge leads to; no other thread writes the node's edges.
-    pub(super) unsafe fn set_edge(&self, node: u32, slot: usize, edge: &Edge<'_>) {
-        assert!(
-            self.coded && slot < SLOTS && edge.bits.len() * 16 == self.dim,
-            "slot {slot}"
-        );
-        // SAFETY: all these were written by `write`, lie in the block, and are accessed only as atomics or by volatile
-        // reads since.
-        let (add, factor, codes) = unsafe {
-            (
-                &*self
-                    .at(node, self.edges + ADD + 2 * slot)
-                    .cast::<AtomicU16>(),
-                &*self
-                    .at(node, self.edges + FACTOR + 2 * slot)
-                    .cast::<AtomicU16>(),
-                std::slice::from_raw_parts(
-                    self.at(node, self.edges + CODES).cast::<AtomicU8>(),
-                    rabitq::code_bytes(self.dim),
-                ),
-            )
-        };
-        add.store(bf16::from_f32(edge.add).to_bits(), Ordering::Relaxed);
-        factor.store(bf16::from_f32(edge.factor).to_bits(), Ordering::Relaxed);
-        let (byte, shift) = (slot % 16, slot / 16 * 4);
-        for (word, bits) in edge.bits.iter().enumerate() {
-            for group in 0..16 / GROUP {
-                let place = &codes[(word * 16 / GROUP + group) * 16 + byte];
-                let kept = place.load(Ordering::Relaxed) & !(15 << shift);
-                let nibble = (bits >> (group * GROUP) & 15) as u8;
-                place.store(kept | nibble << shift, Ordering::Relaxed);
-            }
-        }
-        // SAFETY: the caller vouches for the node.
-        let ids = unsafe { self.ids(node) };
-        ids[slot].store(edge.to, Ordering::Release);
-    }
-
-    /// Makes a slot of a node free.
-    ///
-    /// # Safety
-    /// As [`Blocks::head`]; no other thread writes the node's edges.
-    pub(super) unsafe fn clear_edge(&self, node: u32, slot: usize) {
-        assert!(slot < SLOTS, "slot {slot}");
-        if self.coded {
-            // SAFETY: it was written by `write`, and is accessed only as an atomic or by volatile reads since.
-            let add = unsafe {
-                &*self
-                    .at(node, self.edges + ADD + 2 * slot)
-                    .cast::<AtomicU16>()
-            };
-            add.store(bf16::INFINITY.to_bits(), Ordering::Relaxed);
-        }
-        // SAFETY: the caller vouches for the node.
-        let ids = unsafe { self.ids(node) };
-        ids[slot].store(NONE, Ordering::Release);
     }
 
     /// Asks for the cache lines of a node's edges.

@@ -112,6 +112,11 @@ impl QuantizedGraph {
             }
             scratch.handed = handed;
             let nearest = scratch.found.first();
+            if let Some(nearest) = nearest
+                && level.blocks.led_to(node).get() == 0
+            {
+                self.lead_by(level, nearest.node(), node, &mut scratch.bits);
+            }
             let is_alone = nearest.is_some_and(|nearest| self.is_alone(level, *nearest));
             Ok((scratch, Some(Placed { node, is_alone })))
         }
@@ -212,7 +217,7 @@ impl QuantizedGraph {
         (chosen, apart)
     }
 
-    /// Writes an edge with its code into a slot of a node.
+    /// Writes an edge with its code into a slot of a node, and counts it; that in its place was counted no more.
     ///
     /// # Safety
     /// Both were written, and no other thread writes edges of `node`.
@@ -224,6 +229,8 @@ impl QuantizedGraph {
         to: u32,
         bits: &mut [u16],
     ) {
+        // SAFETY: the caller vouches for the node.
+        unsafe { level.blocks.led_to(to).count() };
         if !level.blocks.coded() {
             // SAFETY: the caller vouches for both nodes.
             return unsafe { level.blocks.set_id(node, slot, to) };
@@ -279,14 +286,17 @@ impl QuantizedGraph {
         unsafe {
             let slots = level.blocks.ids(node);
             let ids: [u32; SLOTS] = std::array::from_fn(|i| slots[i].load(Ordering::Relaxed));
-            if node == new || ids.contains(&new) {
+            if node == new || ids.contains(&new) || level.blocks.is_leaving(node) {
                 return None;
             }
             let mut around = self.look_around(level, (node, new), &ids, handed);
             if why == Why::Nearest {
                 around.stands_in = None;
             }
-            let slot = around.slot(&ids, why, |slot| self.length(level, node, ids[slot]));
+            let slot = around.slot(&ids, why, |slot, must_be_farther| {
+                let is_farther = || self.length(level, node, ids[slot]) > around.length;
+                (!must_be_farther || is_farther()).then(|| level.blocks.let_go(ids[slot]))
+            });
             if slot.is_some() || around.stands_in.is_none() {
                 let mut apart = around.apart;
                 if let Some(slot) = slot {
@@ -297,6 +307,35 @@ impl QuantizedGraph {
                 level.blocks.apart(node).store(apart, Ordering::Relaxed);
             }
             around.stands_in
+        }
+    }
+
+    /// Leads `node` to `new`, though all its edges have to stay: the longest leads by `new` from now on.
+    ///
+    /// # Safety
+    /// Both were written.
+    pub(super) unsafe fn lead_by(&self, level: &Level, node: u32, new: u32, bits: &mut [u16]) {
+        // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
+        unsafe {
+            let change = level.lock(node);
+            let ids = level.blocks.ids(node).iter();
+            let ids: Vec<u32> = ids.map(|id| id.load(Ordering::Relaxed)).collect();
+            let length = |slot: &usize| match ids[*slot] {
+                NONE => f32::INFINITY,
+                id => self.length(level, node, id),
+            };
+            let longest = (0..SLOTS).max_by(|a, b| length(a).total_cmp(&length(b)));
+            let Some(slot) = longest.filter(|_| node != new && !ids.contains(&new)) else {
+                return;
+            };
+            self.set_edge(level, node, slot, new, bits);
+            drop(change);
+            if ids[slot] == NONE {
+                return;
+            }
+            level.blocks.led_to(ids[slot]).uncount();
+            let link = (new, ids[slot], Why::Nearest);
+            self.link(level, link, bits, &mut Vec::new());
         }
     }
 
@@ -415,22 +454,38 @@ struct Around {
 }
 
 impl Around {
-    /// The slot for the new edge, if it is worth one. `length` tells how long the edge of a slot is, to the bit.
-    fn slot(&self, ids: &[u32; SLOTS], why: Why, length: impl Fn(usize) -> f32) -> Option<usize> {
-        let farthest = |mask: u32| {
-            let slots = (0..SLOTS).filter(|slot| mask >> slot & 1 == 1);
-            slots.max_by(|a, b| self.lengths[*a].total_cmp(&self.lengths[*b]))
-        };
-        let farther = |slot: &usize| length(*slot) > self.length;
+    /// The slot for the new edge, if it is worth one and free or can be made so. `let_go` gives up the edge of a slot, which may have to be longer than
+    /// the new one: `None` if it is not, false if the edge has to stay.
+    fn slot(
+        &self,
+        ids: &[u32; SLOTS],
+        why: Why,
+        let_go: impl Fn(usize, bool) -> Option<bool>,
+    ) -> Option<usize> {
         let is_apart = self.stands_in.is_none();
         if !is_apart && why == Why::Handed {
             return None;
         }
-        let free = ids.iter().position(|id| *id == NONE);
-        free.or_else(|| match is_apart {
-            true => farthest(!self.apart).or_else(|| farthest(self.apart).filter(farther)),
-            false => farthest(!self.apart).filter(farther),
-        })
+        if let Some(free) = ids.iter().position(|id| *id == NONE) {
+            return Some(free);
+        }
+        let farthest = |mask: u32| {
+            let slots = (0..SLOTS).filter(|slot| mask >> slot & 1 == 1);
+            slots.max_by(|a, b| self.lengths[*a].total_cmp(&self.lengths[*b]))
+        };
+        let first = |mut mask: u32, must_be_farther: bool| {
+            while let Some(slot) = farthest(mask) {
+                if let_go(slot, must_be_farther)? {
+                    return Some(slot);
+                }
+                mask &= !(1 << slot);
+            }
+            None
+        };
+        match is_apart {
+            true => first(!self.apart, false).or_else(|| first(self.apart, true)),
+            false => first(!self.apart, true),
+        }
     }
 }
 

@@ -44,11 +44,8 @@ impl QuantizedGraph {
         same("rows", &rows, &u64::from(graph.ground().blocks.claimed()))?;
         graph.remember_rows();
         // An empty graph may have no origin yet, and gets none here.
-        if params.edge_codes && rows > 0 {
-            graph
-                .levels
-                .iter()
-                .for_each(|level| graph.encode_edges(level));
+        if rows > 0 {
+            graph.levels.iter().for_each(|level| graph.lead(level));
         }
         graph.rows.store(rows, Ordering::Release);
         Ok(graph)
@@ -152,8 +149,9 @@ impl QuantizedGraph {
         }
     }
 
-    /// Makes the codes of all edges of a level, on all cores: what one of them takes its time for is waiting for memory.
-    fn encode_edges(&self, level: &Level) {
+    /// Counts all edges of a level, and makes their codes if they have such, on all cores: what one of them takes its time for is
+    /// waiting for memory.
+    fn lead(&self, level: &Level) {
         let (nodes, next) = (level.blocks.claimed(), AtomicU32::new(0));
         let threads = threads().min(nodes.div_ceil(SHARE) as usize);
         side_by_side(threads, || {
@@ -163,13 +161,13 @@ impl QuantizedGraph {
                 if first >= nodes {
                     break;
                 }
-                self.encode_edges_of(level, first..nodes.min(first + SHARE), &mut bits);
+                self.lead_from(level, first..nodes.min(first + SHARE), &mut bits);
             }
         });
     }
 
-    /// Makes the codes of the edges of some nodes, none of which another thread is at.
-    fn encode_edges_of(&self, level: &Level, nodes: Range<u32>, bits: &mut [u16]) {
+    /// Counts the edges of some nodes, none of which another thread is at, and makes their codes.
+    fn lead_from(&self, level: &Level, nodes: Range<u32>, bits: &mut [u16]) {
         // SAFETY: all nodes were written, and neighbours are some of them.
         let neighbours = |node| unsafe { level.blocks.ids(node) }.iter().enumerate();
         for node in nodes.clone() {

@@ -229,6 +229,7 @@ unsafe fn listed(level: &Level, marks: &mut [u8]) -> Leaving {
                     continue;
                 }
                 if leaves {
+                    level.blocks.led_to(id).uncount();
                     marks[id as usize] |= AROUND;
                 } else if marks[id as usize] & LEAVES != 0 {
                     marks[node as usize] |= AROUND;

@@ -10,6 +10,7 @@ use super::insert::Why;
 use super::level::Level;
 use super::scratch::Scratch;
 use crate::candidate::Candidate;
+use crate::led_to::KEPT;
 
 /// Leaving nodes that are looked behind at most for one that stays.
 const BEHIND: usize = 64;
@@ -50,10 +51,20 @@ impl QuantizedGraph {
             // One that left may have been the only one to lead here.
             let stays = neighbors().filter(|id| *id != NONE && !level.blocks.is_leaving(*id));
             let here = level.blocks.vector(node);
-            let away = |id: &u32| self.encoder().between(here, level.blocks.vector(*id));
-            if let Some(nearest) = stays.min_by(|a, b| away(a).total_cmp(&away(b))) {
-                let link = (nearest, node, Why::Nearest);
+            let away = |id: u32| self.encoder().between(here, level.blocks.vector(id));
+            let mut stay: Vec<Candidate> = stays.map(|id| Candidate::new(away(id), id)).collect();
+            stay.sort_unstable();
+            for (place, other) in stay.iter().enumerate() {
+                if place > 0 && level.blocks.led_to(node).get() >= KEPT {
+                    break;
+                }
+                let link = (other.node(), node, Why::Nearest);
                 self.link(level, link, &mut scratch.bits, &mut Vec::new());
+            }
+            if let Some(nearest) = stay.first()
+                && level.blocks.led_to(node).get() == 0
+            {
+                self.lead_by(level, nearest.node(), node, &mut scratch.bits);
             }
         }
         scratch
@@ -145,6 +156,11 @@ impl QuantizedGraph {
             }
             let mut left = left.into_iter();
             for (slot, place) in places.iter_mut().enumerate().filter(|(_, id)| **id == NONE) {
+                let before = slots[slot].load(Ordering::Relaxed);
+                if before != NONE && !level.blocks.let_go(before) {
+                    *place = before;
+                    continue;
+                }
                 match left.next() {
                     Some(to) => {
                         self.set_edge(level, node, slot, to, bits);

@@ -1,3 +1,5 @@
+mod led_to;
+
 use longbow_kernels::{Metric, Scalar};
 
 use super::{QuantizedGraph, QuantizedParams};

@@ -1,0 +1,203 @@
+//! Links from the neighbours of a node to it.
+
+use longbow_kernels::Metric;
+
+use super::Hnsw;
+use super::nodes::{List, NONE};
+use super::scratch::Scratch;
+use crate::candidate::Candidate;
+use crate::sync::MutexGuard;
+use crate::sync::atomic::{AtomicU32, Ordering};
+
+/// The links that every node has.
+pub(super) const GROUND: List = List {
+    level: 0,
+    by_product: false,
+};
+
+/// Nodes that are asked at most to take over links that others gave up.
+const HANDS: usize = 16;
+
+/// A node that another shall lead to, for one that did gave it up, and few others lead there.
+struct Handed {
+    from: u32,
+    to: u32,
+}
+
+impl Hnsw {
+    /// Adds `new` to a list of `node`; if it is full, chooses anew among them all. What that leaves out, and few others lead to,
+    /// those lead to that are nearer to it.
+    ///
+    /// # Safety
+    /// Both were written, and have the list's level.
+    pub(super) unsafe fn link(&self, node: u32, list: List, new: u32, scratch: &mut Scratch) {
+        let mut handed = Vec::new();
+        // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
+        unsafe {
+            let _ = self.offer(node, list, new, (scratch, &mut handed));
+            for _ in 0..HANDS {
+                let Some(Handed { from, to }) = handed.pop() else {
+                    break;
+                };
+                if let Some(from) = self.offer(from, list, to, (scratch, &mut handed)) {
+                    handed.push(Handed { from, to });
+                }
+            }
+            for Handed { from, to } in handed {
+                if self.nodes.led_to(to).get() == 0 {
+                    self.lead_by(from, to);
+                }
+            }
+        }
+    }
+
+    /// Adds `new` to a list of `node`; if it is full, chooses anew among them all, and adds to `handed` what that leaves out,
+    /// and few others lead to. Returns the one nearest to `new` of those for which it was left out itself.
+    ///
+    /// # Safety
+    /// As [`Hnsw::link`].
+    unsafe fn offer(
+        &self,
+        node: u32,
+        list: List,
+        new: u32,
+        (scratch, handed): (&mut Scratch, &mut Vec<Handed>),
+    ) -> Option<u32> {
+        let metric = if list.by_product {
+            Metric::Dot
+        } else {
+            self.build_metric()
+        };
+        let _change = self.lock(node);
+        // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
+        unsafe {
+            let slots = self.nodes.slots(node, list);
+            let is_free = |slot: &&AtomicU32| slot.load(Ordering::Relaxed) == NONE;
+            if node == new || self.nodes.list(node, list).any(|link| link == new) {
+                return None;
+            }
+            if let Some(free) = slots.iter().find(is_free) {
+                free.store(new, Ordering::Release);
+                self.nodes.count(list, &[new]);
+                return None;
+            }
+            let Scratch {
+                fresh,
+                distances,
+                near,
+                ..
+            } = scratch;
+            fresh.clear();
+            fresh.extend(self.nodes.list(node, list));
+            fresh.push(new);
+            let mut room = Vec::new();
+            let probe = self.vectors.probe(node, metric, &mut room);
+            self.vectors.distances(probe, fresh, distances);
+            near.clear();
+            near.extend(
+                distances
+                    .iter()
+                    .zip(fresh.iter())
+                    .map(|(d, link)| Candidate::new(*d, *link)),
+            );
+            near.sort_unstable();
+            let mut chosen = Vec::with_capacity(slots.len());
+            self.select(metric, near, slots.len(), &mut chosen, &mut room);
+            self.nodes.set_list(node, list, &chosen);
+            if list.level > 0 {
+                return None;
+            }
+            let left_out = fresh.iter().copied().filter(|link| !chosen.contains(link));
+            let (before, itself): (Vec<u32>, Vec<u32>) = left_out.partition(|link| *link != new);
+            handed.extend(self.give_up(metric, &before, &chosen));
+            if itself.is_empty() {
+                self.nodes.led_to(new).count();
+                return None;
+            }
+            self.nearest(metric, new, &chosen)
+        }
+    }
+
+    /// Counts links on the ground no more that were left out for others, and returns those that should be had by one of the others now.
+    ///
+    /// # Safety
+    /// All were written.
+    unsafe fn give_up(&self, metric: Metric, links: &[u32], others: &[u32]) -> Vec<Handed> {
+        let mut handed = Vec::new();
+        for to in links {
+            // SAFETY: the caller vouches for the nodes.
+            unsafe {
+                let led_to = self.nodes.led_to(*to);
+                if !led_to.let_go() {
+                    led_to.uncount();
+                    let from = self.nearest(metric, *to, others);
+                    handed.extend(from.map(|from| Handed { from, to: *to }));
+                }
+            }
+        }
+        handed
+    }
+
+    /// The nearest of some nodes to another.
+    ///
+    /// # Safety
+    /// All were written.
+    unsafe fn nearest(&self, metric: Metric, to: u32, nodes: &[u32]) -> Option<u32> {
+        let mut room = Vec::new();
+        // SAFETY: the caller vouches for the nodes.
+        unsafe {
+            let probe = self.vectors.probe(to, metric, &mut room);
+            let away = |node: &u32| Candidate::new(self.vectors.distance(probe, *node), *node);
+            let nearest = nodes.iter().map(away).min();
+            nearest.map(|nearest| nearest.node())
+        }
+    }
+
+    /// Leads `node` to `new` on the ground, though all its links are worth more: the longest leads by `new` from now on.
+    ///
+    /// # Safety
+    /// Both were written.
+    pub(super) unsafe fn lead_by(&self, node: u32, new: u32) {
+        // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
+        unsafe {
+            let change = self.lock(node);
+            let slots = self.nodes.slots(node, GROUND);
+            let mut room = Vec::new();
+            let probe = self.vectors.probe(node, self.build_metric(), &mut room);
+            let away = |slot: &&AtomicU32| match slot.load(Ordering::Relaxed) {
+                NONE => f32::INFINITY,
+                link => self.vectors.distance(probe, link),
+            };
+            // Of those that are free the first, or it would end the list before them.
+            let farthest = slots
+                .iter()
+                .rev()
+                .max_by(|a, b| away(a).total_cmp(&away(b)));
+            let Some(farthest) = farthest else {
+                return;
+            };
+            let passed = farthest.swap(new, Ordering::AcqRel);
+            self.nodes.led_to(new).count();
+            drop(change);
+            if passed == NONE {
+                return;
+            }
+            let _change = self.lock(new);
+            let slots = self.nodes.slots(new, GROUND);
+            let can_go = |slot: &&AtomicU32| {
+                let link = slot.load(Ordering::Relaxed);
+                link == NONE || self.nodes.led_to(link).let_go()
+            };
+            let leads = self.nodes.list(new, GROUND).any(|link| link == passed);
+            match slots.iter().filter(|_| !leads).find(can_go) {
+                Some(slot) => slot.store(passed, Ordering::Release),
+                None => self.nodes.led_to(passed).uncount(),
+            }
+        }
+    }
+
+    /// Locks the links of a node.
+    fn lock(&self, node: u32) -> MutexGuard<'_, ()> {
+        self.stripes[node as usize % self.stripes.len()].lock()
+    }
+}
