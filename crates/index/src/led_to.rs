@@ -3,15 +3,15 @@ use crate::sync::atomic::{AtomicU16, Ordering};
 /// How many edges lead to a node of a graph.
 ///
 /// A node that nothing leads to is not found, not even by its own vector, whatever the effort. Nodes give up edges one by one for
-/// better ones and know nothing of each other, so that the last one to a node would go some day. So the last [`KEPT`]
-/// to each stay. What they cost is their slots, and no more than one node in fifty has so few.
+/// better ones and know nothing of each other, so that the last one to a node would go some day. So of the last
+/// [`KEPT`] to a node one goes only if another comes in its place.
 ///
-/// After 65,535 it begins anew, which does no harm: then some edges stay for a while that could go.
+/// It ends at 65,535: a node that so many ever led to at a time counts as led to by them for good.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct LedTo(AtomicU16);
 
-/// Edges to a node that are not given up for better ones.
+/// Edges to a node of which none is given up for a better one.
 pub(crate) const KEPT: u16 = 4;
 
 impl LedTo {
@@ -27,21 +27,35 @@ impl LedTo {
     /// Counts one more.
     #[inline(always)]
     pub(crate) fn count(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.change(|count| count.checked_add(1));
     }
 
-    /// Counts one less, that goes whether others lead there or not.
+    /// Counts one less, which goes whether others lead there or not.
     #[inline(always)]
     pub(crate) fn uncount(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.spare(0);
     }
 
-    /// Counts one less and returns true, if more than [`KEPT`] are left without it or as many: then it can go.
+    /// Counts one less, and returns true, if others lead there, more than [`KEPT`] with it: then it can go.
     #[inline(always)]
     pub(crate) fn let_go(&self) -> bool {
-        let fewer = |count: u16| (count > KEPT).then(|| count - 1);
-        self.0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer)
-            .is_ok()
+        self.spare(KEPT)
+    }
+
+    /// Counts one less, and returns true, if it is not the last.
+    #[inline(always)]
+    pub(crate) fn is_spared(&self) -> bool {
+        self.spare(1)
+    }
+
+    #[inline(always)]
+    fn spare(&self, least: u16) -> bool {
+        self.get() == u16::MAX || self.change(|count| (count > least).then(|| count - 1))
+    }
+
+    #[inline(always)]
+    fn change(&self, to: impl FnMut(u16) -> Option<u16>) -> bool {
+        let order = Ordering::Relaxed;
+        self.0.fetch_update(order, order, to).is_ok()
     }
 }

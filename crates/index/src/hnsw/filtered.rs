@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::Hnsw;
 use super::vectors::Probe;
-use super::walk::{Admit, Found, take};
+use super::walk::{Admit, Found, Passes, take};
 use crate::candidate::Candidate;
 use crate::filter_cost::FilterCost;
 use crate::filtered::Filtered;
@@ -93,6 +93,12 @@ impl Admit for Passing<'_> {
         };
         self.ended.set(ended);
         ended.is_some()
+    }
+}
+
+impl Passes for Passing<'_> {
+    fn passes(&self, row: u64) -> bool {
+        (self.filtered.passes)(row)
     }
 }
 

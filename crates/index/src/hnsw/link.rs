@@ -118,7 +118,8 @@ impl Hnsw {
         }
     }
 
-    /// Counts links on the ground no more that were left out for others, and returns those that should be had by one of the others now.
+    /// Counts links on the ground no more that were left out for others, and returns those that one of the others should
+    /// have now.
     ///
     /// # Safety
     /// All were written.
@@ -153,7 +154,8 @@ impl Hnsw {
         }
     }
 
-    /// Leads `node` to `new` on the ground, though all its links are worth more: the longest leads by `new` from now on.
+    /// Leads `node` to `new` on the ground, to which nothing leads, though all its links are worth more: the longest leads by `new`
+    /// from now on, so that what was reached by it still is.
     ///
     /// # Safety
     /// Both were written.
@@ -161,39 +163,57 @@ impl Hnsw {
         // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
         unsafe {
             let change = self.lock(node);
-            let slots = self.nodes.slots(node, GROUND);
-            let mut room = Vec::new();
-            let probe = self.vectors.probe(node, self.build_metric(), &mut room);
-            let away = |slot: &&AtomicU32| match slot.load(Ordering::Relaxed) {
-                NONE => f32::INFINITY,
-                link => self.vectors.distance(probe, link),
-            };
-            // Of those that are free the first, or it would end the list before them.
-            let farthest = slots
-                .iter()
-                .rev()
-                .max_by(|a, b| away(a).total_cmp(&away(b)));
-            let Some(farthest) = farthest else {
+            let links = self.by_length(node);
+            if node == new || links.iter().any(|(link, _)| *link == new) {
                 return;
-            };
-            let passed = farthest.swap(new, Ordering::AcqRel);
+            }
+            let (passed, slot) = links[0];
+            self.nodes.slots(node, GROUND)[slot].store(new, Ordering::Release);
             self.nodes.led_to(new).count();
             drop(change);
             if passed == NONE {
                 return;
             }
             let _change = self.lock(new);
-            let slots = self.nodes.slots(new, GROUND);
-            let can_go = |slot: &&AtomicU32| {
-                let link = slot.load(Ordering::Relaxed);
-                link == NONE || self.nodes.led_to(link).let_go()
-            };
-            let leads = self.nodes.list(new, GROUND).any(|link| link == passed);
-            match slots.iter().filter(|_| !leads).find(can_go) {
-                Some(slot) => slot.store(passed, Ordering::Release),
+            let links = self.by_length(new);
+            let leads = links.iter().any(|(link, _)| *link == passed);
+            let spared = if leads { None } else { self.spared(&links) };
+            match spared {
+                Some(slot) => self.nodes.slots(new, GROUND)[slot].store(passed, Ordering::Release),
                 None => self.nodes.led_to(passed).uncount(),
             }
         }
+    }
+
+    /// Where the links of a node on the ground lead, with their slots: first one that is free, then the longest.
+    ///
+    /// # Safety
+    /// The node was written.
+    unsafe fn by_length(&self, node: u32) -> Vec<(u32, usize)> {
+        // SAFETY: the caller vouches for the node, and links lead to nodes that were written.
+        unsafe {
+            let mut room = Vec::new();
+            let probe = self.vectors.probe(node, self.build_metric(), &mut room);
+            let list = self.nodes.list(node, GROUND).enumerate();
+            let away = |link: u32| Candidate::new(self.vectors.distance(probe, link), link);
+            let mut links: Vec<_> = list.map(|(slot, link)| (away(link), slot)).collect();
+            links.sort_unstable_by(|a, b| b.cmp(a));
+            let free =
+                (links.len() < self.nodes.slots(node, GROUND).len()).then_some((NONE, links.len()));
+            let links = links.iter().map(|(link, slot)| (link.node(), *slot));
+            free.into_iter().chain(links).collect()
+        }
+    }
+
+    /// The slot of the first of some links that can go, and is counted no more then.
+    ///
+    /// # Safety
+    /// The nodes were written.
+    unsafe fn spared(&self, links: &[(u32, usize)]) -> Option<usize> {
+        // SAFETY: the caller vouches for the nodes.
+        let can_go = |link: u32| link == NONE || unsafe { self.nodes.led_to(link) }.is_spared();
+        let found = links.iter().find(|(link, _)| can_go(*link));
+        found.map(|(_, slot)| *slot)
     }
 
     /// Locks the links of a node.

@@ -271,10 +271,10 @@ impl Nodes {
         unsafe { self.led_to.at(node).cast::<LedTo>().as_ref() }
     }
 
-    /// Counts links to a node that one of its level has, if that is the ground.
+    /// Counts the links of a list, if it is one of the ground.
     ///
     /// # Safety
-    /// As [`Nodes::head`] for each of them.
+    /// As [`Nodes::head`] for each that it leads to.
     pub(crate) unsafe fn count(&self, list: List, links: &[u32]) {
         if list.level == 0 {
             // SAFETY: the caller vouches for the nodes.

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use longbow_kernels::Metric;
 
+use super::link::GROUND;
 use super::nodes::{List, NONE};
 use super::{Hnsw, HnswParams};
 use crate::error::{Error, Result};
@@ -131,12 +132,18 @@ impl Assembly {
                 .get(*link as usize)
                 .is_some_and(|l| u32::from(*l) >= list.level)
         };
-        let mut links: Vec<u32> = links.iter().copied().filter(exists).collect();
+        let mut own: Vec<u32> = Vec::with_capacity(links.len());
+        for link in links.iter().filter(|link| exists(link)) {
+            // Each once, for they are counted; and none to the node itself.
+            if *link != node && !own.contains(link) {
+                own.push(*link);
+            }
+        }
         // SAFETY: node and links were written by `add`, and have the list's level.
         unsafe {
-            links.truncate(self.index.nodes.slots(node, list).len());
-            self.index.nodes.set_list(node, list, &links);
-            self.index.nodes.count(list, &links);
+            own.truncate(self.index.nodes.slots(node, list).len());
+            self.index.nodes.set_list(node, list, &own);
+            self.index.nodes.count(list, &own);
         }
     }
 
@@ -152,6 +159,17 @@ impl Assembly {
 
     /// The graph, in which walks begin at `entry` if there are nodes.
     pub(crate) fn finish(self, entry: u32) -> Hnsw {
+        let nodes = &self.index.nodes;
+        for node in 0..self.levels.len() as u32 {
+            // SAFETY: all were written by `add`.
+            unsafe {
+                // All that led there are gone. Twins have no links.
+                let first = nodes.list(node, GROUND).next();
+                if let Some(first) = first.filter(|_| nodes.led_to(node).get() == 0) {
+                    self.index.lead_by(first, node);
+                }
+            }
+        }
         if let Some(level) = self.levels.get(entry as usize) {
             self.index.set_entry(entry, u32::from(*level));
         }

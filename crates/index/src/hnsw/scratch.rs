@@ -16,8 +16,6 @@ pub(crate) struct Scratch {
     pub(crate) open: BinaryHeap<Reverse<Candidate>>,
     /// The nearest nodes that were found, the farthest on top.
     pub(crate) found: BinaryHeap<Candidate>,
-    /// Twins of those.
-    pub(crate) beside: Vec<Candidate>,
     /// Neighbours that are to be scored, and their distances.
     pub(crate) fresh: Vec<u32>,
     pub(crate) distances: Vec<f32>,
@@ -29,10 +27,7 @@ pub(crate) struct Scratch {
 impl Room for Scratch {
     fn bytes(&self) -> usize {
         self.visited.bytes()
-            + (self.open.capacity()
-                + self.found.capacity()
-                + self.beside.capacity()
-                + self.near.capacity())
+            + (self.open.capacity() + self.found.capacity() + self.near.capacity())
                 * size_of::<Candidate>()
             + (self.fresh.capacity() + self.distances.capacity()) * size_of::<u32>()
     }

@@ -1,9 +1,10 @@
 use longbow_kernels::Metric;
 
 use super::Hnsw;
+use super::nodes::NONE;
 use super::scratch::Scratch;
 use super::vectors::Probe;
-use super::walk::{Admit, Visible};
+use super::walk::{Admit, Passes, Visible};
 use crate::candidate::Candidate;
 use crate::space::Query;
 use crate::stats::SearchStats;
@@ -14,8 +15,8 @@ impl Hnsw {
     /// The `k` visible rows nearest to `query`, nearest first, as far as a walk that holds the best `ef` finds them.
     ///
     /// Larger `ef` finds more of the true nearest and takes longer; below `k` it counts as `k`. Rows for which
-    /// `visible` does not hold are walked through and not returned, and the walk goes on until `ef` visible rows
-    /// bound it, so they do not shorten the answer. It is shorter than `k` only if fewer visible rows can be
+    /// `visible` does not hold are walked through and not returned, and the walk goes on until `ef` nodes of visible rows
+    /// bound it, so they do not shorten the answer; rows of equal vectors are one node. It is shorter than `k` only if fewer visible rows can be
     /// reached: then an exact scan tells whether there are more.
     ///
     /// Takes no lock. Rows whose insert ended before the call are reachable, those of inserts that run may be.
@@ -55,7 +56,7 @@ impl Hnsw {
     ///
     /// # Panics
     /// If `query` was prepared for another space.
-    pub(super) fn search_for<A: Admit>(
+    pub(super) fn search_for<A: Admit + Passes>(
         &self,
         query: &Query,
         (k, ef): (usize, usize),
@@ -81,18 +82,9 @@ impl Hnsw {
             return Vec::new();
         };
         // SAFETY: walks go from nodes that were written to others.
-        let mut found: Vec<Neighbor> = unsafe {
+        let mut found = unsafe {
             self.walk(probe, nearest, 0, ef, admit, &mut scratch);
-            let row = |c: &Candidate| Neighbor {
-                row: self.nodes.row(c.node()),
-                distance: c.distance(),
-            };
-            scratch
-                .found
-                .iter()
-                .chain(&scratch.beside)
-                .map(row)
-                .collect()
+            self.with_twins(probe, ef, admit, &mut scratch)
         };
         stats.distance_computations += scratch.stats.distance_computations;
         stats.nodes_popped += scratch.stats.nodes_popped;
@@ -102,6 +94,49 @@ impl Hnsw {
             found.truncate(k);
         }
         found.sort_unstable();
+        found
+    }
+
+    /// What a walk found, the nearest first with their twins that pass, until there are so many rows or more.
+    ///
+    /// # Safety
+    /// The nodes in `scratch.found` were written.
+    unsafe fn with_twins(
+        &self,
+        probe: Probe<'_>,
+        most: usize,
+        which: &impl Passes,
+        scratch: &mut Scratch,
+    ) -> Vec<Neighbor> {
+        let near = &mut scratch.near;
+        near.clear();
+        near.extend(&scratch.found);
+        near.sort_unstable();
+        let mut found = Vec::with_capacity(near.len());
+        for node in near.iter() {
+            if found.len() >= most {
+                break;
+            }
+            // SAFETY: the caller vouches for the nodes, and a twin that was read was written before it was chained.
+            unsafe {
+                found.push(Neighbor {
+                    row: self.nodes.row(node.node()),
+                    distance: node.distance(),
+                });
+                let mut twin = self.nodes.twin(node.node());
+                let mut left = most;
+                while twin != NONE && left > 0 {
+                    let row = self.nodes.row(twin);
+                    if which.passes(row) {
+                        scratch.stats.distance_computations += 1;
+                        let distance = self.vectors.distance(probe, twin);
+                        found.push(Neighbor { row, distance });
+                        left -= 1;
+                    }
+                    twin = self.nodes.twin(twin);
+                }
+            }
+        }
         found
     }
 

@@ -96,19 +96,49 @@ fn rows_in_clusters_are_led_to() -> Result<()> {
     Ok(())
 }
 
-/// Every row is as far from every other: nobody's links are worth more than others.
+/// Every row is as far from every other, and one may be nearer to all: nobody's links are worth more than others.
 #[test]
 fn rows_all_as_far_from_each_other_are_led_to() -> Result<()> {
     const DIM: usize = 500;
     for metric in [Metric::Euclidean, Metric::Cosine, Metric::Dot] {
-        let graph = graph(metric, DIM)?;
-        let mut vector = [0.0; DIM];
-        for row in 0..DIM {
-            vector[row] = 1.0;
-            insert(&graph, row as u64, &vector)?;
-            vector[row] = 0.0;
+        for has_centre in [false, true] {
+            let graph = graph(metric, DIM)?;
+            let mut vector = [0.0; DIM];
+            if has_centre {
+                insert(&graph, DIM as u64, &vector)?;
+            }
+            for row in 0..DIM {
+                vector[row] = 1.0;
+                insert(&graph, row as u64, &vector)?;
+                vector[row] = 0.0;
+            }
+            check(&graph);
         }
-        check(&graph);
     }
+    Ok(())
+}
+
+#[test]
+fn rows_of_many_threads_are_led_to() -> Result<()> {
+    const DIM: usize = 24;
+    let graph = graph(Metric::Euclidean, DIM)?;
+    std::thread::scope(|scope| {
+        let thread = |first: u64| -> Result<()> {
+            let mut next = drawn(first + 1);
+            for row in (first..4_000).step_by(4) {
+                // Many are as far from each other.
+                let vector: Vec<f32> = (0..DIM).map(|_| next().round()).collect();
+                insert(&graph, row, &vector)?;
+            }
+            Ok(())
+        };
+        let threads: Vec<_> = (0..4)
+            .map(|first| scope.spawn(move || thread(first)))
+            .collect();
+        threads
+            .into_iter()
+            .try_for_each(|of| of.join().expect("no panic"))
+    })?;
+    check(&graph);
     Ok(())
 }

@@ -29,14 +29,17 @@ pub(crate) trait Admit {
     }
 }
 
+/// Tells of which twins of what a walk found are rows to be found, too.
+pub(crate) trait Passes {
+    fn passes(&self, row: u64) -> bool;
+}
+
 /// Nodes of a walk between which it is asked whether it is to end: some microseconds.
 const UNASKED: u64 = 16;
 
-/// The `ef` nearest nodes so far. Twins stand beside and do not bound the walk: or else where many rows are equal and others that are
-/// nearer to the query lie behind them, it would end at those.
+/// The `ef` nearest nodes so far.
 pub(crate) struct Found<'a> {
     heap: &'a mut BinaryHeap<Candidate>,
-    beside: &'a mut Vec<Candidate>,
     ef: usize,
     /// Vectors that were compared beyond those that the walk itself compared.
     compared: u64,
@@ -100,7 +103,14 @@ impl Admit for Visible<'_> {
     }
 }
 
-/// Adds a node and its twins, those that are of rows that pass; tells whether one does.
+impl Passes for Visible<'_> {
+    fn passes(&self, row: u64) -> bool {
+        (self.row)(row)
+    }
+}
+
+/// Adds a node, or the first of its twins whose row passes; tells whether there is one. Its other twins do not bound the walk: or else,
+/// where many rows are equal and others that are nearer to the query lie behind them, it would end at those.
 ///
 /// # Safety
 /// As [`Admit::admit`].
@@ -114,34 +124,26 @@ pub(super) unsafe fn take(
 ) -> bool {
     // SAFETY: the caller vouches for the node, and a twin that was read was written before it was chained.
     unsafe {
-        let mut any = passes(graph.nodes.row(node.node()));
-        if any {
+        if passes(graph.nodes.row(node.node())) {
             found.push(node);
+            return true;
         }
         let mut twin = graph.nodes.twin(node.node());
-        let mut left = found.ef;
-        while twin != NONE && left > 0 && found.takes(Candidate::new(node.distance(), twin)) {
+        while twin != NONE {
             if passes(graph.nodes.row(twin)) {
                 // Where the metric is cosine, lengths of twins may differ, and so may the last digits.
                 found.compared += 1;
-                let candidate = Candidate::new(graph.vectors.distance(probe, twin), twin);
-                if any {
-                    found.beside.push(candidate);
-                    left -= 1;
-                } else {
-                    found.push(candidate);
-                    any = true;
-                }
+                found.push(Candidate::new(graph.vectors.distance(probe, twin), twin));
+                return true;
             }
             twin = graph.nodes.twin(twin);
         }
-        any
+        false
     }
 }
 
 impl Hnsw {
-    /// Walks one level from `entry` and leaves the nearest `ef` nodes that `admit` takes in `scratch.found`, and their twins in
-    /// `scratch.beside`.
+    /// Walks one level from `entry` and leaves the nearest `ef` nodes that `admit` takes in `scratch.found`.
     ///
     /// All nodes near enough are walked through, also those that are not taken, until `ef` that were taken bound
     /// the walk or no node is left. This is SEARCH-LAYER of Malkov and Yashunin (arXiv 1603.09320, algorithm 2) with
@@ -162,7 +164,6 @@ impl Hnsw {
             visited,
             open,
             found,
-            beside,
             fresh,
             distances,
             near,
@@ -171,10 +172,8 @@ impl Hnsw {
         visited.clear(self.nodes.claimed() as usize);
         open.clear();
         found.clear();
-        beside.clear();
         let mut found = Found {
             heap: found,
-            beside,
             ef,
             compared: 0,
         };

@@ -168,6 +168,7 @@ fn rows_come_and_go(edge_codes: bool, begun: bool) {
         let left = ALL as usize - world.graph.len();
         let least = usize::from(begun);
         assert!((least..=3).contains(&left), "{left} nodes left");
+        world.graph.check_edges("rows came and went");
     });
 }
 

@@ -9,7 +9,7 @@
 //!     20      4  sum of the eight-bit code, i32
 //!     24      4  which slots hold edges that no nearer neighbour stands in for, one bit each
 //!     28      2  1 if the node is about to leave the graph
-//!     30      2  how many edges lead to it, u16, of nodes that stay (modulo 65,536)
+//!     30      2  how many edges lead to it, of nodes that stay, u16
 //!     32      d  eight-bit code; d is the dimension, rounded up to 16
 //!      …   64 n  up to a whole line
 //!      …    128  neighbours, 32 u32; ff ff ff ff: a free slot
@@ -359,6 +359,12 @@ impl Blocks {
     #[inline(always)]
     pub(super) fn prefetch_vector(&self, node: u32) {
         prefetch_all(self.at(node, 0), VECTOR + self.dim);
+    }
+
+    /// Asks for the cache line of a node's head.
+    #[inline(always)]
+    pub(super) fn prefetch_head(&self, node: u32) {
+        prefetch_all(self.at(node, 0), VECTOR);
     }
 
     /// Nodes that a walk compares at once.

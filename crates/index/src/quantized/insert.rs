@@ -217,7 +217,7 @@ impl QuantizedGraph {
         (chosen, apart)
     }
 
-    /// Writes an edge with its code into a slot of a node, and counts it; that in its place was counted no more.
+    /// Writes an edge with its code into a slot of a node, and counts it. The caller sees to what was counted in its place.
     ///
     /// # Safety
     /// Both were written, and no other thread writes edges of `node`.
@@ -286,7 +286,8 @@ impl QuantizedGraph {
         unsafe {
             let slots = level.blocks.ids(node);
             let ids: [u32; SLOTS] = std::array::from_fn(|i| slots[i].load(Ordering::Relaxed));
-            if node == new || ids.contains(&new) || level.blocks.is_leaving(node) {
+            let leaves = |node| level.blocks.is_leaving(node);
+            if node == new || ids.contains(&new) || leaves(node) || leaves(new) {
                 return None;
             }
             let mut around = self.look_around(level, (node, new), &ids, handed);
@@ -297,20 +298,18 @@ impl QuantizedGraph {
                 let is_farther = || self.length(level, node, ids[slot]) > around.length;
                 (!must_be_farther || is_farther()).then(|| level.blocks.let_go(ids[slot]))
             });
-            if slot.is_some() || around.stands_in.is_none() {
-                let mut apart = around.apart;
-                if let Some(slot) = slot {
-                    apart &= !(1 << slot);
-                    apart |= u32::from(around.stands_in.is_none()) << slot;
-                    self.set_edge(level, node, slot, new, bits);
-                }
+            if let Some(slot) = slot {
+                let is_apart = u32::from(around.stands_in.is_none());
+                let apart = around.apart & !(1 << slot) | is_apart << slot;
+                self.set_edge(level, node, slot, new, bits);
                 level.blocks.apart(node).store(apart, Ordering::Relaxed);
             }
             around.stands_in
         }
     }
 
-    /// Leads `node` to `new`, though all its edges have to stay: the longest leads by `new` from now on.
+    /// Leads `node` to `new`, to which nothing leads, though all its edges are worth more: the longest leads by `new` from now
+    /// on, so that what was reached by it still is.
     ///
     /// # Safety
     /// Both were written.
@@ -318,25 +317,68 @@ impl QuantizedGraph {
         // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
         unsafe {
             let change = level.lock(node);
-            let ids = level.blocks.ids(node).iter();
-            let ids: Vec<u32> = ids.map(|id| id.load(Ordering::Relaxed)).collect();
-            let length = |slot: &usize| match ids[*slot] {
-                NONE => f32::INFINITY,
-                id => self.length(level, node, id),
-            };
-            let longest = (0..SLOTS).max_by(|a, b| length(a).total_cmp(&length(b)));
-            let Some(slot) = longest.filter(|_| node != new && !ids.contains(&new)) else {
-                return;
-            };
-            self.set_edge(level, node, slot, new, bits);
-            drop(change);
-            if ids[slot] == NONE {
+            let ids = self.by_length(level, node);
+            if node == new || ids.iter().any(|(id, _)| *id == new) || level.blocks.is_leaving(new) {
                 return;
             }
-            level.blocks.led_to(ids[slot]).uncount();
-            let link = (new, ids[slot], Why::Nearest);
-            self.link(level, link, bits, &mut Vec::new());
+            let (passed, slot) = ids[0];
+            self.set_edge(level, node, slot, new, bits);
+            let apart = level.blocks.apart(node);
+            apart.store(
+                apart.load(Ordering::Relaxed) & !(1 << slot),
+                Ordering::Relaxed,
+            );
+            drop(change);
+            if passed == NONE || level.blocks.is_leaving(passed) {
+                return;
+            }
+            level.blocks.led_to(passed).uncount();
+            let _change = level.lock(new);
+            let ids = self.by_length(level, new);
+            if ids.iter().all(|(id, _)| *id != passed)
+                && let Some(slot) = self.spared(level, &ids)
+            {
+                self.set_edge(level, new, slot, passed, bits);
+            }
         }
+    }
+
+    /// Where the edges of a node lead, with their slots: first those that are free or to nodes that leave, then the longest.
+    ///
+    /// # Safety
+    /// The node and its neighbours were written.
+    unsafe fn by_length(&self, level: &Level, node: u32) -> Vec<(u32, usize)> {
+        // SAFETY: the caller vouches for all nodes.
+        unsafe {
+            let ids = level.blocks.ids(node).iter().enumerate();
+            let away = |id: u32| match id {
+                NONE => f32::INFINITY,
+                id if level.blocks.is_leaving(id) => f32::INFINITY,
+                id => self.length(level, node, id),
+            };
+            let mut edges: Vec<(f32, u32, usize)> = ids
+                .map(|(slot, id)| {
+                    let id = id.load(Ordering::Relaxed);
+                    (away(id), id, slot)
+                })
+                .collect();
+            edges.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+            edges.into_iter().map(|(_, id, slot)| (id, slot)).collect()
+        }
+    }
+
+    /// The slot of the first of some edges that can go, and is counted no more then.
+    ///
+    /// # Safety
+    /// The nodes were written.
+    unsafe fn spared(&self, level: &Level, edges: &[(u32, usize)]) -> Option<usize> {
+        let blocks = &level.blocks;
+        // SAFETY: the caller vouches for the nodes.
+        let can_go = |id: u32| unsafe {
+            id == NONE || blocks.is_leaving(id) || blocks.led_to(id).is_spared()
+        };
+        let found = edges.iter().find(|(id, _)| can_go(*id));
+        found.map(|(_, slot)| *slot)
     }
 
     /// Compares the neighbours of `node` with `new`.

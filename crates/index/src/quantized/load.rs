@@ -13,7 +13,7 @@ use crate::side_by_side::{side_by_side, threads};
 use crate::space::Space;
 use crate::vector8::Vector8;
 
-/// Nodes whose edges a thread encodes at a time.
+/// Nodes whose edges a thread counts and encodes at a time.
 const SHARE: u32 = 1 << 10;
 
 impl QuantizedGraph {
@@ -174,15 +174,22 @@ impl QuantizedGraph {
             // While the edges of this one are encoded, what the next ones lead to comes from memory.
             for (_, to) in neighbours((node + 1).min(nodes.end - 1)) {
                 let to = to.load(Ordering::Relaxed);
-                if to != NONE {
-                    level.blocks.prefetch_vector(to);
+                match to {
+                    NONE => {}
+                    to if level.blocks.coded() => level.blocks.prefetch_vector(to),
+                    to => level.blocks.prefetch_head(to),
                 }
             }
             for (slot, to) in neighbours(node) {
                 let to = to.load(Ordering::Relaxed);
                 if to != NONE {
                     // SAFETY: all nodes were written, and no other thread is at this one.
-                    unsafe { self.set_edge(level, node, slot, to, bits) };
+                    unsafe {
+                        match level.blocks.coded() {
+                            true => self.set_edge(level, node, slot, to, bits),
+                            false => level.blocks.led_to(to).count(),
+                        }
+                    }
                 }
             }
         }

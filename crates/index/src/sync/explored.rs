@@ -142,6 +142,12 @@ pub(crate) mod atomic {
     pub(crate) type AtomicUsize = Explored<atomic::AtomicUsize>;
     pub(crate) type AtomicPtr<T> = Explored<atomic::AtomicPtr<T>>;
 
+    impl AtomicU16 {
+        pub(crate) const fn new(value: u16) -> Self {
+            Explored(atomic::AtomicU16::new(value))
+        }
+    }
+
     impl AtomicU32 {
         pub(crate) const fn new(value: u32) -> Self {
             Explored(atomic::AtomicU32::new(value))

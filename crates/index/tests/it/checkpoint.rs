@@ -64,7 +64,15 @@ fn version_1_is_read_and_written_byte_by_byte() -> Result<()> {
         let index = load(&data, PARAMS, golden)?;
         assert_eq!(index.len(), 160);
         assert!(data.recall(&index, 10, 50, &all) >= 0.99, "{metric}");
-        assert_eq!(save(&index)?.0, golden, "{metric}");
+        let written = save(&index)?.0;
+        if metric == Metric::Euclidean {
+            assert_eq!(written, golden, "{metric}");
+        } else {
+            // To one of its rows nothing led; one link does since.
+            assert_ne!(written, golden, "{metric}");
+            let again = load(&data, PARAMS, &written)?;
+            assert_eq!(save(&again)?.0, written, "{metric}");
+        }
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::led_to::KEPT;
 use crate::mix::{drawn, mix};
 use crate::quantized::block::{FREE, NONE};
+use crate::quantized::level::Level;
 use crate::quantized::{Progress, QuantizedGraph, QuantizedParams};
 use crate::space::Space;
 
@@ -31,37 +32,67 @@ fn insert(graph: &QuantizedGraph, row: u64, vector: &[f32]) -> Result<()> {
     graph.insert(row, &bytes)
 }
 
-/// Checks that edges are counted as they are, and that the walk of all edges from where searches begin comes to every
-/// node. Returns how many nodes fewer than [`KEPT`] edges lead to.
-fn check(graph: &QuantizedGraph, what: &str) -> usize {
-    let blocks = &graph.ground().blocks;
-    let nodes = blocks.claimed() as usize;
-    let mut led_to = vec![0u16; nodes];
-    // SAFETY: no insert runs.
-    let ids = |node: usize| unsafe { blocks.ids(node as u32) }.iter();
-    let ids = |node| ids(node).map(|id| id.load(Ordering::Relaxed) as usize);
-    let ids = |node| ids(node).filter(|id| *id != NONE as usize);
-    // SAFETY: no insert runs.
-    let taken = |node: &usize| unsafe { blocks.row(*node as u32) } != FREE;
-    let taken: Vec<usize> = (0..nodes).filter(taken).collect();
-    for node in &taken {
-        ids(*node).for_each(|id| led_to[id] += 1);
-    }
-    let mut seen = vec![false; nodes];
-    let mut next: Vec<usize> = graph.ground().entry().iter().map(|e| *e as usize).collect();
-    while let Some(node) = next.pop() {
-        if !std::mem::replace(&mut seen[node], true) {
-            next.extend(ids(node));
+impl QuantizedGraph {
+    /// Checks that edges are counted as they are, and lead to nodes that are there, while no insert runs and nothing leaves.
+    pub(crate) fn check_edges(&self, what: &str) {
+        for level in &self.levels {
+            let nodes = level.blocks.claimed();
+            // SAFETY: no insert runs.
+            let is_taken = |node: u32| unsafe { level.blocks.row(node) } != FREE;
+            let mut led_to = vec![0u16; nodes as usize];
+            for id in (0..nodes)
+                .filter(|node| is_taken(*node))
+                .flat_map(|node| level.edges(node))
+            {
+                led_to[id as usize] += 1;
+                assert!(is_taken(id), "{what}: an edge to {id}, which is free");
+            }
+            for node in (0..nodes).filter(|node| is_taken(*node)) {
+                // SAFETY: no insert runs.
+                let counted = unsafe { level.blocks.led_to(node) }.get();
+                assert_eq!(
+                    counted, led_to[node as usize],
+                    "{what}: edges to node {node}"
+                );
+            }
         }
     }
-    for node in &taken {
-        // SAFETY: no insert runs.
-        let counted = unsafe { blocks.led_to(*node as u32) }.get();
-        assert_eq!(counted, led_to[*node], "{what}: edges to node {node}");
-        assert!(seen[*node], "{what}: nothing leads to node {node}");
+}
+
+impl Level {
+    /// Where the edges of a node lead, while no insert runs.
+    fn edges(&self, node: u32) -> impl Iterator<Item = u32> {
+        // SAFETY: the caller says so.
+        let ids = unsafe { self.blocks.ids(node) }.iter();
+        ids.map(|id| id.load(Ordering::Relaxed))
+            .filter(|id| *id != NONE)
     }
-    let few = |node: &&usize| led_to[**node] < KEPT;
-    taken.iter().filter(few).count()
+}
+
+/// Checks the edges, and that the walk of all those of the lowest level from where searches begin comes to every node.
+/// Returns how many nodes fewer than [`KEPT`] edges lead to.
+fn check(graph: &QuantizedGraph, what: &str) -> usize {
+    graph.check_edges(what);
+    let level = graph.ground();
+    let nodes = level.blocks.claimed();
+    let mut seen = vec![false; nodes as usize];
+    let mut next: Vec<u32> = level.entry().into_iter().collect();
+    while let Some(node) = next.pop() {
+        if !std::mem::replace(&mut seen[node as usize], true) {
+            next.extend(level.edges(node));
+        }
+    }
+    let mut few = 0;
+    for node in 0..nodes {
+        // SAFETY: no insert runs.
+        let (row, led_to) = unsafe { (level.blocks.row(node), level.blocks.led_to(node).get()) };
+        assert!(
+            row == FREE || seen[node as usize],
+            "{what}: nothing leads to node {node}"
+        );
+        few += usize::from(row != FREE && led_to < KEPT);
+    }
+    few
 }
 
 #[test]
@@ -91,7 +122,12 @@ fn rows_that_stay_are_led_to_however_many_others_are_replaced() -> Result<()> {
                 row += 1;
             }
             graph.retire(&|row| dead.contains(&row))?;
-            while graph.remove(64) != Progress::Ended {}
+            // Others come while these leave.
+            while graph.remove(16) != Progress::Ended {
+                insert(&graph, row, &vector(row))?;
+                live.push(row);
+                row += 1;
+            }
             let few = check(
                 &graph,
                 &format!("codes of edges: {edge_codes}, round {round}"),
@@ -102,21 +138,59 @@ fn rows_that_stay_are_led_to_however_many_others_are_replaced() -> Result<()> {
     Ok(())
 }
 
-/// Every row is as far from every other, and one is nearer to all: nobody's neighbours are worth more than others.
+/// Every row is as far from every other, and one may be nearer to all: nobody's neighbours are worth more than others.
 #[test]
 fn rows_all_as_far_from_each_other_are_led_to() -> Result<()> {
     const DIM: usize = 1_024;
-    for edge_codes in [true, false] {
+    for (edge_codes, has_centre) in [(true, true), (true, false), (false, true), (false, false)] {
         let graph = graph(DIM, edge_codes)?;
         let mut vector = [0.0; DIM];
-        insert(&graph, 0, &vector)?;
-        for row in 0..DIM {
-            vector[row] = 1.0;
-            insert(&graph, row as u64 + 1, &vector)?;
-            vector[row] = 0.0;
+        if has_centre {
+            insert(&graph, DIM as u64, &vector)?;
         }
-        check(&graph, &format!("codes of edges: {edge_codes}"));
+        let mut add = |row: usize| {
+            vector[row] = 1.0;
+            let inserted = insert(&graph, row as u64, &vector);
+            vector[row] = 0.0;
+            inserted
+        };
+        let mut rows = 0..DIM;
+        rows.by_ref().take(DIM / 2).try_for_each(&mut add)?;
+        let what = format!("codes of edges: {edge_codes}, a centre: {has_centre}");
+        check(&graph, &what);
+        // Others come while some leave, those first that are around the centre.
+        graph.retire(&|row| row < DIM as u64 / 4)?;
+        while graph.remove(1) != Progress::Ended {
+            rows.by_ref().take(2).try_for_each(&mut add)?;
+        }
+        check(&graph, &what);
     }
+    Ok(())
+}
+
+#[test]
+fn rows_of_many_threads_are_led_to() -> Result<()> {
+    const DIM: usize = 24;
+    let graph = graph(DIM, true)?;
+    std::thread::scope(|scope| {
+        let graph = &graph;
+        let thread = move |first: u64| -> Result<()> {
+            let mut next = drawn(first + 1);
+            for row in (first..4_000).step_by(4) {
+                // Many are as far from each other.
+                let vector: Vec<f32> = (0..DIM).map(|_| next().round()).collect();
+                insert(graph, row, &vector)?;
+            }
+            Ok(())
+        };
+        let threads: Vec<_> = (0..4)
+            .map(|first| scope.spawn(move || thread(first)))
+            .collect();
+        threads
+            .into_iter()
+            .try_for_each(|of| of.join().expect("no panic"))
+    })?;
+    check(&graph, "four threads");
     Ok(())
 }
 
