@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use longbow_index::{HnswParams, Metric};
+use longbow_index::{HnswParams, Metric, QuantizedParams};
 
 use super::index::Choice;
 use crate::args::{int, one};
@@ -82,7 +82,11 @@ pub fn command() -> clap::Command {
         .arg(int("m", format!("Links of a node on each level [default: {}]", defaults.m), 2, 256))
         .arg(int(
             "ef-construction",
-            format!("Candidates for a new node's links [default: {}]", defaults.ef_construction),
+            format!(
+                "Candidates for a new node's links [default: {}, of codes {}]",
+                defaults.ef_construction,
+                QuantizedParams::default().ef_construction
+            ),
             1,
             65_536,
         ))
@@ -116,12 +120,21 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
     let index = word("index").map_or(Some(Choice::Hnsw), |word| {
         Choice::ALL.into_iter().find(|choice| choice.name() == word)
     });
+    let index = index.ok_or("an unknown index")?;
     let index = match word("quantization") {
-        Some(word) => index.and_then(|index| index.quantized(word)),
+        Some(word) => index.quantized(word).ok_or_else(|| {
+            let (index, own) = (index.name(), index.quantization());
+            format!(
+                "--quantization {word} is not one of --index {index}: leave it out, or say {own}"
+            )
+        })?,
         None => index,
     };
     let mut params = HnswParams::default();
     params.m = number("m").unwrap_or(params.m);
+    if matches!(index, Choice::Rabitq | Choice::Sq8) {
+        params.ef_construction = QuantizedParams::default().ef_construction;
+    }
     params.ef_construction = number("ef-construction").unwrap_or(params.ef_construction);
     params.seed = number("seed").map_or(params.seed, |seed| seed as u64);
     let sweep = match matches.get_many::<i64>("sweep") {
@@ -136,7 +149,7 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
         metric: metric.ok_or("an unknown metric")?,
         k: number("k").unwrap_or(10),
         threads: number("threads").unwrap_or(1),
-        index: index.ok_or("an unknown index, or one without that quantization")?,
+        index,
         params,
         sweep,
         repeat: number("repeat").unwrap_or(3),
@@ -204,7 +217,19 @@ mod tests {
         ] {
             let settings = read(&format!("--base b --queries q {flags}")).expect("valid");
             assert_eq!(settings.index, index, "{flags}");
+            let codes = matches!(index, Choice::Rabitq | Choice::Sq8);
+            let ef = if codes { 128 } else { 200 };
+            assert_eq!(settings.params.ef_construction, ef, "{flags}");
+            let line = format!("--base b --queries q --ef-construction 50 {flags}");
+            let settings = read(&line).expect("valid");
+            assert_eq!(settings.params.ef_construction, 50, "{flags}");
         }
+        let line = "--base b --queries q --index sq8 --quantization rabitq";
+        let refused = read(line).expect_err("a wrong pair");
+        assert!(
+            refused.contains("rabitq") && refused.contains("--index sq8"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -154,9 +154,9 @@ pub fn build(
             let index = QuantizedGraph::new(
                 space,
                 QuantizedParams {
+                    ef_construction: params.ef_construction,
                     seed: params.seed,
                     edge_codes: choice == Choice::Rabitq,
-                    ..QuantizedParams::default()
                 },
             )?;
             let step = base.rows().div_ceil(SAMPLE).max(1);
