@@ -3,15 +3,15 @@ use crate::sync::atomic::{AtomicU16, Ordering};
 /// How many edges lead to a node of a graph.
 ///
 /// A node that nothing leads to is not found, not even by its own vector, whatever the effort. Nodes give up edges one by one for
-/// better ones and know nothing of each other, so that the last one to a node would go some day. So of the last
-/// [`KEPT`] to a node one goes only if another comes in its place.
+/// better ones and know nothing of each other, so that the last one to a node would go some day. So the last [`KEPT`]
+/// to a node stay, or are handed to others that lead there in their place.
 ///
 /// It ends at 65,535: a node that so many ever led to at a time counts as led to by them for good.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct LedTo(AtomicU16);
 
-/// Edges to a node of which none is given up for a better one.
+/// Edges to a node that are not given up for better ones alone.
 pub(crate) const KEPT: u16 = 4;
 
 impl LedTo {
@@ -50,7 +50,10 @@ impl LedTo {
 
     #[inline(always)]
     fn spare(&self, least: u16) -> bool {
-        self.get() == u16::MAX || self.change(|count| (count > least).then(|| count - 1))
+        self.change(|count| match count {
+            u16::MAX => Some(count),
+            count => (count > least).then(|| count - 1),
+        })
     }
 
     #[inline(always)]

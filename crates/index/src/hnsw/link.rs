@@ -154,33 +154,32 @@ impl Hnsw {
         }
     }
 
-    /// Leads `node` to `new` on the ground, to which nothing leads, though all its links are worth more: the longest leads by `new`
-    /// from now on, so that what was reached by it still is.
+    /// Leads `node` to `new` on the ground, to which nothing leads, though all its links are worth more: the longest to a node that others
+    /// lead to leads by `new` from now on, so that what was reached by it still is; or any, if others lead to none, and then that is led to
+    /// likewise.
     ///
     /// # Safety
     /// Both were written.
-    pub(super) unsafe fn lead_by(&self, node: u32, new: u32) {
-        // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
-        unsafe {
-            let change = self.lock(node);
-            let links = self.by_length(node);
-            if node == new || links.iter().any(|(link, _)| *link == new) {
-                return;
-            }
-            let (passed, slot) = links[0];
-            self.nodes.slots(node, GROUND)[slot].store(new, Ordering::Release);
-            self.nodes.led_to(new).count();
-            drop(change);
-            if passed == NONE {
-                return;
-            }
-            let _change = self.lock(new);
-            let links = self.by_length(new);
-            let leads = links.iter().any(|(link, _)| *link == passed);
-            let spared = if leads { None } else { self.spared(&links) };
-            match spared {
-                Some(slot) => self.nodes.slots(new, GROUND)[slot].store(passed, Ordering::Release),
-                None => self.nodes.led_to(passed).uncount(),
+    pub(super) unsafe fn lead_by(&self, mut node: u32, mut new: u32) {
+        for hand in 0..HANDS {
+            // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
+            unsafe {
+                let _change = self.lock(node);
+                let links = self.by_length(node);
+                if node == new || links.iter().any(|(link, _)| *link == new) {
+                    return;
+                }
+                let spared = self.spared(&links);
+                let (passed, slot) = spared.unwrap_or(links[0]);
+                if spared.is_none() {
+                    self.nodes.led_to(passed).uncount();
+                }
+                self.nodes.slots(node, GROUND)[slot].store(new, Ordering::Release);
+                self.nodes.led_to(new).count();
+                if spared.is_some() && hand > 0 || passed == NONE {
+                    return;
+                }
+                (node, new) = (new, passed);
             }
         }
     }
@@ -205,15 +204,14 @@ impl Hnsw {
         }
     }
 
-    /// The slot of the first of some links that can go, and is counted no more then.
+    /// The first of some links that can go, and is counted no more then.
     ///
     /// # Safety
     /// The nodes were written.
-    unsafe fn spared(&self, links: &[(u32, usize)]) -> Option<usize> {
+    unsafe fn spared(&self, links: &[(u32, usize)]) -> Option<(u32, usize)> {
         // SAFETY: the caller vouches for the nodes.
         let can_go = |link: u32| link == NONE || unsafe { self.nodes.led_to(link) }.is_spared();
-        let found = links.iter().find(|(link, _)| can_go(*link));
-        found.map(|(_, slot)| *slot)
+        links.iter().find(|(link, _)| can_go(*link)).copied()
     }
 
     /// Locks the links of a node.

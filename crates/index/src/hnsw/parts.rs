@@ -94,6 +94,8 @@ impl Parts<'_> {
 pub(crate) struct Assembly {
     index: Hnsw,
     levels: Vec<u8>,
+    /// Those that are found by another.
+    twins: Vec<bool>,
 }
 
 impl Assembly {
@@ -101,6 +103,7 @@ impl Assembly {
         Ok(Assembly {
             index: Hnsw::new(space, params)?,
             levels: Vec::new(),
+            twins: Vec::new(),
         })
     }
 
@@ -118,6 +121,7 @@ impl Assembly {
         };
         let (_, level) = self.index.write(row, vector, inverse, level)?;
         self.levels.push(level as u8);
+        self.twins.push(false);
         Ok(())
     }
 
@@ -153,6 +157,7 @@ impl Assembly {
             (node.max(twin) as usize) < self.levels.len() && node != twin,
             "twins {node} and {twin}"
         );
+        self.twins[twin as usize] = true;
         // SAFETY: both were written by `add`.
         unsafe { self.index.nodes.add_twin(node, twin) };
     }
@@ -161,12 +166,15 @@ impl Assembly {
     pub(crate) fn finish(self, entry: u32) -> Hnsw {
         let nodes = &self.index.nodes;
         for node in 0..self.levels.len() as u32 {
+            if self.twins[node as usize] || node == entry {
+                continue;
+            }
             // SAFETY: all were written by `add`.
             unsafe {
-                // All that led there are gone. Twins have no links.
-                let first = nodes.list(node, GROUND).next();
-                if let Some(first) = first.filter(|_| nodes.led_to(node).get() == 0) {
-                    self.index.lead_by(first, node);
+                // All that led there are gone, and maybe all to which it leads.
+                if nodes.led_to(node).get() == 0 {
+                    let first = nodes.list(node, GROUND).next();
+                    self.index.lead_by(first.unwrap_or(entry), node);
                 }
             }
         }

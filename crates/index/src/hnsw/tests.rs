@@ -2,6 +2,7 @@
 
 use longbow_kernels::{Metric, Scalar};
 
+use super::nodes::NONE;
 use super::{Hnsw, HnswParams};
 use crate::checkpoint::VectorSource;
 use crate::error::Result;
@@ -39,34 +40,37 @@ impl VectorSource for Rows {
     }
 }
 
-/// Checks that links are counted as they are, and that the walk of all links of the ground from the entry comes to every
-/// node.
+/// Where the links of a node on the ground lead, while no insert runs.
+fn links(graph: &Hnsw, node: u32) -> impl Iterator<Item = u32> {
+    // SAFETY: the caller says so.
+    unsafe { graph.nodes.links(node, 0) }
+}
+
+/// Checks that links are counted as they are.
+fn check_links(graph: &Hnsw) {
+    let mut led_to = vec![0u16; graph.nodes.claimed() as usize];
+    for link in (0..graph.nodes.claimed()).flat_map(|node| links(graph, node)) {
+        led_to[link as usize] += 1;
+    }
+    for (node, led_to) in (0..).zip(led_to) {
+        // SAFETY: no insert runs.
+        let counted = unsafe { graph.nodes.led_to(node) }.get();
+        assert_eq!(counted, led_to, "{:?}: links to node {node}", graph.space());
+    }
+}
+
+/// Checks the links, and that the walk of all those of the ground from the entry comes to every node.
 fn check(graph: &Hnsw) {
-    let space = graph.space();
-    let nodes = graph.nodes.claimed() as usize;
-    // SAFETY: no insert runs.
-    let links = |node: usize| unsafe { graph.nodes.links(node as u32, 0) };
-    let mut led_to = vec![0u16; nodes];
-    (0..nodes)
-        .flat_map(links)
-        .for_each(|link| led_to[link as usize] += 1);
-    let mut seen = vec![false; nodes];
-    let mut next: Vec<usize> = graph
-        .entry()
-        .iter()
-        .map(|(node, _)| *node as usize)
-        .collect();
+    check_links(graph);
+    let mut seen = vec![false; graph.nodes.claimed() as usize];
+    let mut next: Vec<u32> = graph.entry().iter().map(|(node, _)| *node).collect();
     while let Some(node) = next.pop() {
-        if !std::mem::replace(&mut seen[node], true) {
-            next.extend(links(node).map(|link| link as usize));
+        if !std::mem::replace(&mut seen[node as usize], true) {
+            next.extend(links(graph, node));
         }
     }
-    for node in 0..nodes {
-        // SAFETY: no insert runs.
-        let counted = unsafe { graph.nodes.led_to(node as u32) }.get();
-        assert_eq!(counted, led_to[node], "{space:?}: links to node {node}");
-        assert!(seen[node], "{space:?}: nothing leads to node {node}");
-    }
+    let lost = seen.iter().position(|seen| !seen);
+    assert_eq!(lost, None, "{:?}: nothing leads to a node", graph.space());
 }
 
 /// By inner product some are among the nearest of nobody; in clusters a row loses links to those that come later.
@@ -139,6 +143,12 @@ fn rows_of_many_threads_are_led_to() -> Result<()> {
             .into_iter()
             .try_for_each(|of| of.join().expect("no panic"))
     })?;
-    check(&graph);
+    check_links(&graph);
+    for node in 0..graph.nodes.claimed() {
+        // SAFETY: no insert runs.
+        let (led_to, twin) = unsafe { (graph.nodes.led_to(node).get(), graph.nodes.twin(node)) };
+        assert_eq!(twin, NONE, "all vectors differ");
+        assert!(led_to > 0, "nothing leads to node {node}");
+    }
     Ok(())
 }

@@ -120,6 +120,7 @@ impl QuantizedGraph {
         unsafe {
             level.blocks.apart(node).store(apart, Ordering::Relaxed);
             for (slot, id) in level.blocks.ids(node).iter().zip(ids) {
+                let id = if id == node { NONE } else { id };
                 slot.store(id, Ordering::Relaxed);
             }
             level.blocks.set_twin(node, twin);
@@ -150,7 +151,7 @@ impl QuantizedGraph {
     }
 
     /// Counts all edges of a level, and makes their codes if they have such, on all cores: what one of them takes its time for is
-    /// waiting for memory.
+    /// waiting for memory. Then leads to nodes that nothing leads to.
     fn lead(&self, level: &Level) {
         let (nodes, next) = (level.blocks.claimed(), AtomicU32::new(0));
         let threads = threads().min(nodes.div_ceil(SHARE) as usize);
@@ -164,6 +165,20 @@ impl QuantizedGraph {
                 self.lead_from(level, first..nodes.min(first + SHARE), &mut bits);
             }
         });
+        let mut bits = vec![0; self.encoder().dim() / 16];
+        for node in 0..nodes {
+            // SAFETY: all nodes were written.
+            unsafe {
+                // Edges to it were given up by who knew no better. Twins have none of their own.
+                if level.blocks.led_to(node).get() == 0 && level.entry() != Some(node) {
+                    let edges = self.by_length(level, node);
+                    let nearest = edges.iter().rev().find(|(id, _)| *id != NONE);
+                    if let Some((nearest, _)) = nearest {
+                        self.lead_by(level, (*nearest, node), &mut bits);
+                    }
+                }
+            }
+        }
     }
 
     /// Counts the edges of some nodes, none of which another thread is at, and makes their codes.

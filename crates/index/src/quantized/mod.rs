@@ -17,7 +17,7 @@
 //! them by their codes (`scan`):
 //! which node holds a row is known (`places`).
 //!
-//! Edges are chosen as in HNSW by relative neighbourhood, and slots that are left get the nearest of the others (`insert`).
+//! Edges are chosen as in HNSW by relative neighbourhood, and slots that are left get the nearest of the others (`insert`, `link`).
 //! Levels above the lowest, a 32nd of the nodes each, find where to begin (`level`). Nodes of the same code hang on a
 //! chain behind the first.
 //!
@@ -39,6 +39,7 @@ mod filtered_walk;
 mod front;
 mod insert;
 pub(crate) mod level;
+mod link;
 mod load;
 mod params;
 mod passing;

@@ -6,8 +6,8 @@ use longbow_kernels::rabitq::SLOTS;
 
 use super::QuantizedGraph;
 use super::block::NONE;
-use super::insert::Why;
 use super::level::Level;
+use super::link::Why;
 use super::scratch::Scratch;
 use crate::candidate::Candidate;
 use crate::led_to::KEPT;
@@ -64,7 +64,7 @@ impl QuantizedGraph {
             if let Some(nearest) = stay.first()
                 && level.blocks.led_to(node).get() == 0
             {
-                self.lead_by(level, nearest.node(), node, &mut scratch.bits);
+                self.lead_by(level, (nearest.node(), node), &mut scratch.bits);
             }
         }
         scratch

@@ -69,7 +69,7 @@ fn version_1_is_read_and_written_byte_by_byte() -> Result<()> {
             assert_eq!(written, golden, "{metric}");
         } else {
             // To one of its rows nothing led; one link does since.
-            assert_ne!(written, golden, "{metric}");
+            assert_eq!(written.len(), golden.len() + 4, "{metric}");
             let again = load(&data, PARAMS, &written)?;
             assert_eq!(save(&again)?.0, written, "{metric}");
         }

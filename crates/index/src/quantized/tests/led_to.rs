@@ -190,18 +190,40 @@ fn rows_of_many_threads_are_led_to() -> Result<()> {
             .into_iter()
             .try_for_each(|of| of.join().expect("no panic"))
     })?;
-    check(&graph, "four threads");
+    graph.check_edges("four threads");
+    for node in 0..graph.ground().blocks.claimed() {
+        // SAFETY: no insert runs.
+        let (led_to, twin) = unsafe {
+            let blocks = &graph.ground().blocks;
+            (blocks.led_to(node).get(), blocks.twin(node))
+        };
+        assert_eq!(twin, NONE, "all vectors differ");
+        assert!(led_to > 0, "nothing leads to node {node}");
+    }
     Ok(())
 }
 
 #[test]
-fn edges_of_a_graph_that_was_read_are_counted() -> Result<()> {
+fn edges_of_a_graph_that_was_read_are_counted_and_lost_nodes_led_to() -> Result<()> {
     for edge_codes in [true, false] {
         let graph = graph(16, edge_codes)?;
         let mut next = drawn(3);
         for row in 0..500 {
             let vector: Vec<f32> = (0..16).map(|_| next()).collect();
             insert(&graph, row, &vector)?;
+        }
+        // As files may be that were written before edges were counted.
+        let blocks = &graph.ground().blocks;
+        for node in 0..500 {
+            // SAFETY: no insert runs.
+            let ids = unsafe { blocks.ids(node) }.iter();
+            let lost = |id: u32| id != NONE && id % 100 == 7;
+            let lost = ids
+                .map(|id| id.load(Ordering::Relaxed))
+                .enumerate()
+                .filter(|(_, id)| lost(*id));
+            // SAFETY: as above.
+            lost.for_each(|(slot, _)| unsafe { blocks.clear_edge(node, slot) });
         }
         let mut saved = Vec::new();
         graph.save(&mut saved)?;
