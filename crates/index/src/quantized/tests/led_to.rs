@@ -69,21 +69,29 @@ impl Level {
     }
 }
 
-/// Checks the edges, and that the walk of all those of the lowest level from where searches begin comes to every node.
-/// Returns how many nodes fewer than [`KEPT`] edges lead to.
-fn check(graph: &QuantizedGraph, what: &str) -> usize {
-    graph.check_edges(what);
+/// Which nodes of the lowest level a walk of all edges comes to.
+fn reached_from(graph: &QuantizedGraph, node: u32) -> Vec<bool> {
     let level = graph.ground();
-    let nodes = level.blocks.claimed();
-    let mut seen = vec![false; nodes as usize];
-    let mut next: Vec<u32> = level.entry().into_iter().collect();
+    let mut seen = vec![false; level.blocks.claimed() as usize];
+    let mut next = vec![node];
     while let Some(node) = next.pop() {
         if !std::mem::replace(&mut seen[node as usize], true) {
             next.extend(level.edges(node));
         }
     }
+    seen
+}
+
+/// Checks the edges, and that the walk of all those of the lowest level from where searches begin comes to every node.
+/// Returns how many nodes fewer than [`KEPT`] edges lead to.
+fn check(graph: &QuantizedGraph, what: &str) -> usize {
+    graph.check_edges(what);
+    let level = graph.ground();
+    let seen = level
+        .entry()
+        .map_or_else(Vec::new, |entry| reached_from(graph, entry));
     let mut few = 0;
-    for node in 0..nodes {
+    for node in 0..level.blocks.claimed() {
         // SAFETY: no insert runs.
         let (row, led_to) = unsafe { (level.blocks.row(node), level.blocks.led_to(node).get()) };
         assert!(
@@ -229,6 +237,50 @@ fn edges_of_a_graph_that_was_read_are_counted_and_lost_nodes_led_to() -> Result<
         graph.save(&mut saved)?;
         let read = QuantizedGraph::load(graph.space(), graph.params(), &saved)?;
         check(&read, &format!("codes of edges: {edge_codes}"));
+    }
+    Ok(())
+}
+
+/// Rows that come group after group: no later one may cut the way from one group to another.
+#[test]
+fn groups_that_come_one_after_the_other_lead_to_each_other() -> Result<()> {
+    const DIM: usize = 96;
+    const GROUPS: usize = 20;
+    const ROWS: usize = 300;
+    for (seed, spread, edge_codes) in [
+        (1, 0.3, true),
+        (2, 0.1, true),
+        (4, 0.03, true),
+        (4, 0.03, false),
+    ] {
+        let space = Space {
+            scalar: Scalar::F32,
+            metric: Metric::Cosine,
+            dim: DIM,
+        };
+        let params = QuantizedParams {
+            edge_codes,
+            ..QuantizedParams::default()
+        };
+        let graph = QuantizedGraph::new(space, params)?;
+        let mut next = drawn(seed);
+        let mut vectors: Vec<Vec<u8>> = Vec::new();
+        for _ in 0..GROUPS {
+            let centre: Vec<f32> = (0..DIM).map(|_| next() - 0.5).collect();
+            for _ in 0..ROWS {
+                let vector = centre.iter().map(|x| x + spread * (next() - 0.5));
+                vectors.push(vector.flat_map(f32::to_le_bytes).collect());
+            }
+        }
+        graph.prepare(vectors.iter().step_by(6).map(Vec::as_slice));
+        for (row, vector) in vectors.iter().enumerate() {
+            graph.insert(row as u64, vector)?;
+        }
+        for group in 0..GROUPS {
+            let reached = reached_from(&graph, (group * ROWS) as u32);
+            let count = reached.iter().filter(|is| **is).count();
+            assert_eq!(count, GROUPS * ROWS, "spread {spread}, from group {group}");
+        }
     }
     Ok(())
 }
