@@ -32,8 +32,9 @@ impl QuantizedGraph {
     /// Worth most are edges apart: those to a neighbour for which no nearer one stands in, being nearer to it than the
     /// node is. They lead into all directions, and far. The rest of the slots is for the nearest of all others.
     ///
-    /// Neighbours far away, by the new edge or by most others, for which `new` stands in from now on are added to `handed`: `new`, or one to which it leads, should
-    /// lead to them, or else, where data is in clusters, the way to another cluster may be lost.
+    /// Neighbours far away, by the new edge or by most others, for which `new` stands in from now on are added to `handed`:
+    /// `new`, or one to which it leads, should lead to them, or else, where data is in clusters, the way to another cluster
+    /// may be lost.
     pub(super) unsafe fn link(
         &self,
         level: &Level,
