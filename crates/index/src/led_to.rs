@@ -62,3 +62,23 @@ impl LedTo {
         self.0.fetch_update(order, order, to).is_ok()
     }
 }
+
+/// Inserts 4,000 vectors, of which many are as far from each other, by four threads.
+#[cfg(test)]
+pub(crate) fn insert_by_threads(
+    dim: usize,
+    insert: impl Fn(u64, &[f32]) -> crate::error::Result<()> + Sync,
+) -> crate::error::Result<()> {
+    let thread = &|first: u64| {
+        let mut next = crate::mix::drawn(first + 1);
+        (first..4_000).step_by(4).try_for_each(|row| {
+            let vector: Vec<f32> = (0..dim).map(|_| next().round()).collect();
+            insert(row, &vector)
+        })
+    };
+    std::thread::scope(|scope| {
+        let threads = [0, 1, 2, 3].map(|first| scope.spawn(move || thread(first)));
+        let mut threads = threads.into_iter();
+        threads.try_for_each(|of| of.join().expect("no panic"))
+    })
+}

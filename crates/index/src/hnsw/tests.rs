@@ -6,6 +6,7 @@ use super::nodes::NONE;
 use super::{Hnsw, HnswParams};
 use crate::checkpoint::VectorSource;
 use crate::error::Result;
+use crate::led_to::insert_by_threads;
 use crate::mix::{drawn, mix};
 use crate::space::Space;
 
@@ -126,23 +127,7 @@ fn rows_all_as_far_from_each_other_are_led_to() -> Result<()> {
 fn rows_of_many_threads_are_led_to() -> Result<()> {
     const DIM: usize = 24;
     let graph = graph(Metric::Euclidean, DIM)?;
-    std::thread::scope(|scope| {
-        let thread = |first: u64| -> Result<()> {
-            let mut next = drawn(first + 1);
-            for row in (first..4_000).step_by(4) {
-                // Many are as far from each other.
-                let vector: Vec<f32> = (0..DIM).map(|_| next().round()).collect();
-                insert(&graph, row, &vector)?;
-            }
-            Ok(())
-        };
-        let threads: Vec<_> = (0..4)
-            .map(|first| scope.spawn(move || thread(first)))
-            .collect();
-        threads
-            .into_iter()
-            .try_for_each(|of| of.join().expect("no panic"))
-    })?;
+    insert_by_threads(DIM, |row, vector| insert(&graph, row, vector))?;
     check_links(&graph);
     for node in 0..graph.nodes.claimed() {
         // SAFETY: no insert runs.
