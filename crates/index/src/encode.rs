@@ -2,7 +2,8 @@ use half::bf16;
 use longbow_kernels::rabitq::{Lut, Planes, Rabitq, Residual, Rotation};
 use longbow_kernels::{Kernels, Metric, Scalar};
 
-use crate::checkpoint::{Reader, Sink};
+use crate::centre::Centre;
+use crate::checkpoint::Sink;
 use crate::error::Result;
 use crate::space::{Space, inverse_norm};
 use crate::sphere::Sphere;
@@ -23,54 +24,6 @@ pub(crate) struct Encoder {
     sphere: Option<Sphere>,
     pub(crate) kernels: &'static Kernels,
     pub(crate) rabitq: &'static Rabitq,
-}
-
-/// What codes are relative to.
-pub(crate) struct Centre {
-    elements: Vec<f32>,
-    sphere: Option<Sphere>,
-}
-
-impl Centre {
-    /// The mean of some stored vectors, as an index sees them; zeros if there are none.
-    pub(crate) fn of<'a>(space: Space, vectors: impl Iterator<Item = &'a [u8]>) -> Self {
-        let decode = |vector| {
-            let mut floats = Vec::new();
-            unit(space, vector, &mut floats);
-            floats
-        };
-        let mut vectors: Vec<Vec<f32>> = vectors.map(decode).collect();
-        let sphere = (space.metric == Metric::Dot).then(|| Sphere::around(&vectors));
-        if let Some(sphere) = &sphere {
-            vectors.iter_mut().for_each(|vector| sphere.put(vector));
-        }
-        let mut sum = vec![0f64; space.moved_dim()];
-        for vector in &vectors {
-            sum.iter_mut()
-                .zip(vector)
-                .for_each(|(sum, x)| *sum += f64::from(*x));
-        }
-        let count = vectors.len().max(1) as f64;
-        Centre {
-            elements: sum.iter().map(|sum| (sum / count) as f32).collect(),
-            sphere,
-        }
-    }
-
-    /// Reads what [`Encoder::save_centre`] wrote.
-    pub(crate) fn load(space: Space, reader: &mut Reader<'_>) -> Result<Self> {
-        let elements = reader.floats("centre", space.moved_dim())?;
-        let sphere = (space.metric == Metric::Dot).then(|| Sphere::load(reader));
-        Ok(Centre {
-            elements,
-            sphere: sphere.transpose()?,
-        })
-    }
-
-    /// Whether it is what stands for none.
-    pub(crate) fn is_zero(&self) -> bool {
-        self.elements.iter().all(|x| *x == 0.0)
-    }
 }
 
 /// A vector of the graph's own, with the room that its making takes.
@@ -163,7 +116,7 @@ impl Encoder {
         self.finish(out);
     }
 
-    /// Makes a query of an eight-bit code.
+    /// Makes a query of an eight-bit code, which is its own.
     ///
     /// # Safety
     /// The code has `dim()` readable bytes.
@@ -174,6 +127,9 @@ impl Encoder {
         out.floats
             .extend(code.iter().map(|x| f32::from(*x) * vector.scale));
         self.finish(out);
+        out.code.clear();
+        out.code.extend(code.iter().map(|x| *x as u8));
+        out.scale = vector.scale;
     }
 
     pub(crate) fn space(&self) -> Space {
@@ -333,7 +289,7 @@ impl Encoded {
 }
 
 /// The floats of a stored vector, for cosine scaled to length 1.
-fn unit(space: Space, vector: &[u8], out: &mut Vec<f32>) {
+pub(crate) fn unit(space: Space, vector: &[u8], out: &mut Vec<f32>) {
     let Space {
         scalar,
         dim,

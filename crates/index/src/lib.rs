@@ -59,6 +59,7 @@
 
 mod bytes_per_row;
 mod candidate;
+mod centre;
 mod checkpoint;
 mod chunks;
 mod coded_run;

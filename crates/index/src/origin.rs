@@ -1,7 +1,8 @@
 use std::sync::OnceLock;
 
+use crate::centre::Centre;
 use crate::checkpoint::{Reader, Sink, same};
-use crate::encode::{Centre, Encoder};
+use crate::encode::Encoder;
 use crate::error::Result;
 use crate::space::Space;
 

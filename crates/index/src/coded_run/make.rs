@@ -6,7 +6,8 @@ use longbow_kernels::rabitq::{self, DIM_STEP, SLOTS};
 
 use super::scan::HUGE;
 use super::{Cluster, CodedRun, Frame, NONE, stride};
-use crate::encode::{Centre, Encoded, Encoder};
+use crate::centre::Centre;
+use crate::encode::{Encoded, Encoder};
 use crate::error::Result;
 use crate::lines::{Lines, put_signs};
 use crate::space::Space;

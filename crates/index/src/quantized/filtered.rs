@@ -1,6 +1,7 @@
 //! Searches of the rows that pass a filter.
 
 use super::QuantizedGraph;
+use super::elsewhere::WIDE;
 use super::filtered_walk::FilteredWalk;
 use super::front::Front;
 use super::level::{LEVELS, Level};
@@ -178,7 +179,13 @@ impl FilteredSearch<'_> {
     /// Begins a walk along the nodes that pass.
     fn go_along(&mut self) {
         let scratch = self.leave();
-        match Walk::new(self.passing.graph, (1, LEVELS - 1), 1, Above, scratch) {
+        match Walk::new(
+            self.passing.graph,
+            (1, LEVELS - 1),
+            (WIDE, WIDE),
+            Above,
+            scratch,
+        ) {
             Ok(walk) => self.phase = Phase::Above(walk),
             Err(scratch) => {
                 self.phase = Phase::Between(scratch);

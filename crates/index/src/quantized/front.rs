@@ -130,6 +130,12 @@ impl Front {
         self.next = self.next.min(self.keys.len());
     }
 
+    /// Its candidates, the nearest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Candidate> {
+        let keys = self.keys.iter();
+        keys.map(|key| Candidate::new(distance(*key), node(*key)))
+    }
+
     /// How far the nearest is.
     pub(super) fn nearest(&self) -> Option<f32> {
         self.keys.first().map(|key| distance(*key))

@@ -1,7 +1,8 @@
 use super::QuantizedGraph;
-use super::block::{Edge, NONE};
+use super::block::Edge;
+use super::elsewhere::NARROW;
 use super::level::{FEWER, LEVELS, Level};
-use super::link::{FAR, Why};
+use super::link::Why;
 use super::scratch::Scratch;
 use super::walk::{Staying, Walk};
 use crate::candidate::Candidate;
@@ -27,9 +28,22 @@ impl QuantizedGraph {
         self.encoder().stored(vector, &mut scratch.query);
         self.fill_lut(&mut scratch);
         scratch.bits.resize(self.encoder().dim() / 16, 0);
-        let mut stands_for = row;
-        let mut top = self.draw_level(row);
-        let mut height = 0;
+        let top = self.draw_level(row);
+        scratch = self.place_up((0, top), row, scratch)?;
+        self.pool.give(scratch);
+        self.rows.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Adds a node to some levels, and to those above where walks should begin at it: the lowest for a row, each other one for its
+    /// node of the level below.
+    pub(super) fn place_up(
+        &self,
+        (lowest, mut top): (usize, usize),
+        mut stands_for: u64,
+        mut scratch: Box<Scratch>,
+    ) -> Result<Box<Scratch>> {
+        let mut height = lowest;
         while height <= top && height < LEVELS {
             let placed;
             (scratch, placed) = self.place(height, stands_for, scratch)?;
@@ -38,13 +52,11 @@ impl QuantizedGraph {
             };
             stands_for = u64::from(placed.node);
             height += 1;
-            if placed.is_alone && self.has_room_above(height) {
+            if placed.is_remote && self.has_room_above(height) {
                 top = top.max(height);
             }
         }
-        self.pool.give(scratch);
-        self.rows.fetch_add(1, Ordering::AcqRel);
-        Ok(())
+        Ok(scratch)
     }
 
     /// The height of a row's tower: `l` or more with probability `FEWER ^ -l`, by a hash of the row, so that it does
@@ -55,10 +67,10 @@ impl QuantizedGraph {
         (height as usize).min(LEVELS - 1)
     }
 
-    /// Whether a level holds no more nodes than twice its share of those below, and some.
-    fn has_room_above(&self, height: usize) -> bool {
+    /// Whether a level holds no more nodes than four times its share of those below, and some.
+    pub(super) fn has_room_above(&self, height: usize) -> bool {
         let nodes = |height: usize| u64::from(self.levels[height].blocks.claimed());
-        height < LEVELS && nodes(height) <= 2 * nodes(height - 1) / FEWER + FEWER
+        height < LEVELS && nodes(height) <= 4 * nodes(height - 1) / FEWER + FEWER
     }
 
     /// Adds a node to a level, and gives the scratch back; no node if it has become a twin, which has no tower.
@@ -72,13 +84,20 @@ impl QuantizedGraph {
         if let Some(guard) = level.begin() {
             let node = self.write(height, row, &scratch)?;
             level.begin_at(node, &guard);
-            let is_alone = false;
-            return Ok((scratch, Some(Placed { node, is_alone })));
+            let is_remote = false;
+            return Ok((scratch, Some(Placed { node, is_remote })));
         }
         scratch = self.walk_for_neighbors(height, scratch);
-        scratch.found.sort_unstable();
         // SAFETY: walks find nodes that were written.
         unsafe {
+            // By the code of the node alone, as its neighbours compare it: where rows are nearer to each other than to their codes, each of a
+            // group could else be passed over for another, and none lead out of it.
+            let here = scratch.query.vector();
+            for found in &mut scratch.found {
+                let there = level.blocks.vector(found.node());
+                *found = Candidate::new(self.encoder().between(here, there), found.node());
+            }
+            scratch.found.sort_unstable();
             let nearest = scratch.found.first().map(|nearest| nearest.node());
             let vector = scratch.query.vector();
             let same = |node: &u32| self.same(vector, level.blocks.vector(*node));
@@ -118,26 +137,9 @@ impl QuantizedGraph {
             {
                 self.lead_by(level, (nearest.node(), node), &mut scratch.bits);
             }
-            let is_alone = nearest.is_some_and(|nearest| self.is_alone(level, *nearest));
-            Ok((scratch, Some(Placed { node, is_alone })))
+            let is_remote = scratch.is_remote();
+            Ok((scratch, Some(Placed { node, is_remote })))
         }
-    }
-
-    /// Whether a new node is much farther from the nearest one than most neighbours of that one are.
-    ///
-    /// # Safety
-    /// The nearest was written, and the write happened before.
-    unsafe fn is_alone(&self, level: &Level, nearest: Candidate) -> bool {
-        // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
-        let nearer = unsafe {
-            let ids = level.blocks.ids(nearest.node());
-            let ids = std::array::from_fn(|slot| ids[slot].load(Ordering::Acquire));
-            let lengths = self.about_lengths(level, nearest.node(), &ids).into_iter();
-            let is_nearer =
-                |(length, id): &(f32, u32)| *id != NONE && FAR * length < nearest.distance();
-            lengths.zip(ids).filter(is_nearer).count()
-        };
-        nearer > SLOTS / 2
     }
 
     /// Walks for the vector in `scratch`, and leaves in `scratch.found` the nodes that it may lead to: those near it that
@@ -149,7 +151,7 @@ impl QuantizedGraph {
     ) -> Box<Scratch> {
         let ef = self.params.ef_construction;
         for top in [LEVELS - 1, height] {
-            scratch = match Walk::new(self, (height, top), ef, Staying, scratch) {
+            scratch = match Walk::new(self, (height, top), (ef, NARROW), Staying, scratch) {
                 Ok(mut walk) => {
                     walk.run();
                     walk.scratch
@@ -254,8 +256,7 @@ impl QuantizedGraph {
 /// A node that was added to a level.
 struct Placed {
     node: u32,
-    /// Whether it is far from all others: the first of its kind. Edges to it come from nodes that are as far from it as
-    /// many others are, so that few walks go there; then it is on the next level, too, where there are fewer, so that
-    /// walks for the next of its kind begin at it.
-    is_alone: bool,
+    /// Whether it is far from all nodes of the next level, and many others near it are: then it is there, too, so that walks for its
+    /// kind begin at it. From elsewhere on its own level few edges lead to them.
+    is_remote: bool,
 }

@@ -10,9 +10,9 @@ const STRIPES: usize = if cfg!(shuttle) { 2 } else { 256 };
 
 /// One level of the graph: nodes with their edges, and where walks begin.
 ///
-/// The lowest level holds all rows. Each above holds one node in [`FEWER`] of those below, and those that came when nothing
-/// was near them; it finds for a query where on the level below to begin: in data of many clusters edges alone seldom lead
-/// from one to the other.
+/// The lowest level holds all rows. Each above holds one node in [`FEWER`] of those below, and one of each group of nodes that
+/// would be far from all of these; it finds for a query where on the level below to begin: in data of many clusters edges
+/// alone seldom lead from one to the other.
 pub(super) struct Level {
     pub(super) blocks: Blocks,
     entry: AtomicU32,

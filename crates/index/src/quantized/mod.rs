@@ -18,7 +18,7 @@
 //! which node holds a row is known (`places`).
 //!
 //! Edges are chosen as in HNSW by relative neighbourhood, and slots that are left get the nearest of the others (`insert`, `link`).
-//! Levels above the lowest, a 32nd of the nodes each, find where to begin (`level`). Nodes of the same code hang on a
+//! Levels above the lowest, a 64th of the nodes each, find where to begin (`level`, `elsewhere`). Nodes of the same code hang on a
 //! chain behind the first.
 //!
 //! Good for: many searches, 96 dimensions and more. Not for: inner products of vectors whose lengths differ much (a
@@ -33,6 +33,7 @@
 //! estimate of one neighbour, and compares it in vain or passes it over this once.
 
 pub(crate) mod block;
+mod elsewhere;
 mod filtered;
 mod filtered_begin;
 mod filtered_walk;

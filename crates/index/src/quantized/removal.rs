@@ -9,7 +9,8 @@
 //!    that leaves, and miss some.
 //! 2. When the searches that may still see the rows have ended, the listed nodes choose anew: from their neighbours that
 //!    stay, and from those of their neighbours that leave, as FreshDiskANN does (arXiv 2105.09613). See `repair`.
-//! 3. When the walks that may still stand on a leaving node have ended, the nodes are free, and the next inserts take
+//! 3. A node of a level above the lowest is succeeded by one near it, if else no walk would begin near that.
+//! 4. When the walks that may still stand on a leaving node have ended, the nodes are free, and the next inserts take
 //!    them.
 //!
 //! A node behind whose row others hang that live (twins: equal codes) stays, invisible, as long as they do.
@@ -56,6 +57,8 @@ enum Stage {
     Visible,
     /// Nodes around are led elsewhere: level, and place among them.
     Around(usize, usize),
+    /// Others are put in their places on the levels above the lowest: level, and place among them.
+    Above(usize, usize),
     /// Until nobody stands on the nodes.
     Visited,
 }
@@ -143,11 +146,8 @@ impl QuantizedGraph {
             }
             Stage::Around(height, from) => {
                 let Some(leaving) = removal.levels.get(height) else {
-                    // Rows lead to nodes as edges do.
-                    self.forget(removal.levels.first());
-                    self.visits.turn();
-                    removal.stage = Stage::Visited;
-                    return Progress::Waiting;
+                    removal.stage = Stage::Above(1, 0);
+                    return Progress::Working;
                 };
                 let end = leaving.around.len().min(from + most.max(1));
                 self.repair(height, &leaving.around[from..end]);
@@ -155,6 +155,23 @@ impl QuantizedGraph {
                     Stage::Around(height, end)
                 } else {
                     Stage::Around(height + 1, 0)
+                };
+                Progress::Working
+            }
+            Stage::Above(height, from) => {
+                let Some(leaving) = removal.levels.get(height) else {
+                    // Rows lead to nodes as edges do.
+                    self.forget(removal.levels.first());
+                    self.visits.turn();
+                    removal.stage = Stage::Visited;
+                    return Progress::Waiting;
+                };
+                let end = leaving.nodes.len().min(from + most.max(1));
+                self.succeed(height, &leaving.nodes[from..end]);
+                removal.stage = if end < leaving.nodes.len() {
+                    Stage::Above(height, end)
+                } else {
+                    Stage::Above(height + 1, 0)
                 };
                 Progress::Working
             }

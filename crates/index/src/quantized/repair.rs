@@ -29,6 +29,48 @@ impl QuantizedGraph {
         self.pool.give(scratch);
     }
 
+    /// Puts others that stay in the places of nodes that leave a level above the lowest, where walks for their kind would begin
+    /// too far away.
+    pub(super) fn succeed(&self, height: usize, nodes: &[u32]) {
+        let mut scratch = self.pool.take();
+        scratch.bits.resize(self.encoder().dim() / 16, 0);
+        for node in nodes {
+            // SAFETY: listed nodes were written, and stay so until the removal ends.
+            scratch = match unsafe { self.succeed_one(height, *node, scratch) } {
+                Some(scratch) => scratch,
+                // The level is full, and does without.
+                None => return,
+            };
+        }
+        self.pool.give(scratch);
+    }
+
+    /// # Safety
+    /// As [`QuantizedGraph::repair_one`].
+    unsafe fn succeed_one(
+        &self,
+        height: usize,
+        node: u32,
+        mut scratch: Box<Scratch>,
+    ) -> Option<Box<Scratch>> {
+        let (level, below) = (&self.levels[height], &self.levels[height - 1]);
+        // SAFETY: the caller vouches for the node, and so for the one that it stands for; edges lead to nodes that were written.
+        unsafe {
+            let gone = level.blocks.row(node) as u32;
+            let edges = self.by_length(below, gone);
+            let stays = |id: u32| id != NONE && !below.blocks.is_leaving(id);
+            let Some((next, _)) = edges.into_iter().rfind(|(id, _)| stays(*id)) else {
+                return Some(scratch);
+            };
+            scratch = self.look_for(height - 1, next, scratch);
+            if !scratch.is_remote() || !self.has_room_above(height) {
+                return Some(scratch);
+            }
+            self.place_up((height, height), u64::from(next), scratch)
+                .ok()
+        }
+    }
+
     /// # Safety
     /// The node was written, and its place is not given to another meanwhile.
     unsafe fn repair_one(

@@ -1,5 +1,6 @@
 use super::QuantizedGraph;
 use super::block::NONE;
+use super::elsewhere::NARROW;
 use super::front::Front;
 use super::level::{LEVELS, Level};
 use super::scratch::Scratch;
@@ -242,7 +243,13 @@ impl QuantizedGraph {
             visible: asked.visible,
             most: asked.k.max(TWINS),
         };
-        match Walk::new(self, (0, LEVELS - 1), asked.ef.max(1), visible, scratch) {
+        match Walk::new(
+            self,
+            (0, LEVELS - 1),
+            (asked.ef.max(1), NARROW),
+            visible,
+            scratch,
+        ) {
             Ok(walk) => Some(walk),
             Err(scratch) => {
                 self.pool.give(scratch);

@@ -6,6 +6,7 @@ use longbow_kernels::rabitq::{Base, SLOTS};
 
 use super::QuantizedGraph;
 use super::block::NONE;
+use super::elsewhere::WIDE;
 use super::front::Front;
 use super::level::Level;
 use super::scratch::Scratch;
@@ -58,21 +59,25 @@ impl Admit for Staying {
 
 /// A walk for one query, from the highest level down to the one that is searched.
 ///
-/// On each level it follows the edges of the `ef` nodes nearest to the query (of one node, above the lowest; on the lowest of as many
-/// as `admit` leaves in the front). A node's
+/// On each level it follows the edges of the nodes nearest to the query: on the lowest of `ef`, or as many
+/// as `admit` leaves in the front, and of one or some above (see `elsewhere`). A node's
 /// neighbours are estimated from its edges alone. Only for those that may be near enough, by the error that an estimate
 /// has, their own codes are read.
 ///
 /// It goes in steps, and each ends when memory was asked for that the next one reads: so a thread can take steps of
 /// several walks in turn, and need not wait.
 pub(super) struct Walk<'a, A> {
-    graph: &'a QuantizedGraph,
+    pub(super) graph: &'a QuantizedGraph,
     pub(super) admit: A,
     ef: usize,
+    /// Nodes of each level above the one that is searched whose edges it follows.
+    pub(super) above: usize,
     /// The level on which it is.
     height: usize,
     /// The level on which it ends.
-    bottom: usize,
+    pub(super) bottom: usize,
+    /// How far what it found is before it looked elsewhere, once it does.
+    pub(super) before: Option<f32>,
     /// Which of `scratch.fresh` were asked for, and are compared next.
     asked: std::ops::Range<usize>,
     pub(super) scratch: Box<Scratch>,
@@ -80,37 +85,48 @@ pub(super) struct Walk<'a, A> {
 
 impl<'a, A: Admit> Walk<'a, A> {
     /// A walk for the query in `scratch`, whose table is filled, from level `top`, or the highest below it that has nodes,
-    /// to level `bottom`. The scratch comes back as an error if there are no nodes.
+    /// to level `bottom`: there it follows the edges of `ef` nodes, and on each level above of as many as it is told. The scratch
+    /// comes back as an error if there are no nodes.
     pub(super) fn new(
         graph: &'a QuantizedGraph,
         (bottom, top): (usize, usize),
-        ef: usize,
+        (ef, above): (usize, usize),
         admit: A,
         scratch: Box<Scratch>,
     ) -> Result<Self, Box<Scratch>> {
-        let begin = |(height, level): (usize, &Level)| level.entry().map(|entry| (height, entry));
-        let levels = graph.levels.iter().enumerate();
-        let mut levels = levels.take(top + 1).skip(bottom).rev();
-        let Some((height, entry)) = levels.find_map(begin) else {
-            return Err(scratch);
-        };
         let mut walk = Walk {
             graph,
             admit,
             ef,
-            height,
+            above,
+            height: 0,
             bottom,
+            before: None,
             asked: 0..0,
             scratch,
         };
-        let blocks = &graph.levels[height].blocks;
+        match walk.begin_above(top) {
+            true => Ok(walk),
+            false => Err(walk.scratch),
+        }
+    }
+
+    /// Begins on level `top`, or the highest below it that has nodes; false if there are none.
+    pub(super) fn begin_above(&mut self, top: usize) -> bool {
+        let begin = |(height, level): (usize, &Level)| level.entry().map(|entry| (height, entry));
+        let levels = self.graph.levels.iter().enumerate();
+        let mut levels = levels.take(top + 1).skip(self.bottom).rev();
+        let Some((height, entry)) = levels.find_map(begin) else {
+            return false;
+        };
+        self.height = height;
         // SAFETY: an entry was written before it became one.
         unsafe {
-            let vector = blocks.vector(entry);
-            let distance = graph.encoder().distance(&walk.scratch.query, vector);
-            walk.begin(Candidate::new(distance, entry));
+            let vector = self.level().blocks.vector(entry);
+            let distance = self.graph.encoder().distance(&self.scratch.query, vector);
+            self.begin(Candidate::new(distance, entry));
         }
-        Ok(walk)
+        true
     }
 
     /// A walk for the query in `scratch`, whose table is filled, over the lowest level from `start`.
@@ -128,8 +144,10 @@ impl<'a, A: Admit> Walk<'a, A> {
             graph,
             admit,
             ef,
+            above: WIDE,
             height: 0,
             bottom: 0,
+            before: None,
             asked: 0..0,
             scratch,
         };
@@ -141,7 +159,9 @@ impl<'a, A: Admit> Walk<'a, A> {
     /// Ends early. On its way down it has found nodes of a level above, which stand for no rows yet.
     pub(super) fn cut(&mut self) {
         if self.height > self.bottom {
-            self.scratch.found.clear();
+            self.take_back();
+        } else {
+            self.take_all();
         }
     }
 
@@ -167,23 +187,29 @@ impl<'a, A: Admit> Walk<'a, A> {
                 return true;
             }
             if self.height == self.bottom {
-                return false;
+                return self.look_elsewhere();
             }
             let blocks = &self.level().blocks;
             let found = || self.scratch.found.iter();
             // One that leaves does only where none stays: all below it may leave too.
             let staying = found().filter(|found| !blocks.is_leaving(found.node()));
             let Some(nearest) = staying.min().or_else(|| found().min()).copied() else {
+                self.take_back();
                 return false;
             };
             let below = blocks.row(nearest.node()) as u32;
             self.height -= 1;
+            let is_before = |before: f32| before <= nearest.distance();
+            if self.height == self.bottom && self.before.is_some_and(is_before) {
+                self.take_back();
+                return false;
+            }
             self.begin(Candidate::new(nearest.distance(), below));
             true
         }
     }
 
-    fn level(&self) -> &'a Level {
+    pub(super) fn level(&self) -> &'a Level {
         &self.graph.levels[self.height]
     }
 
@@ -193,11 +219,11 @@ impl<'a, A: Admit> Walk<'a, A> {
     /// As [`Admit::admit`].
     unsafe fn begin(&mut self, start: Candidate) {
         let level = self.level();
-        let ef = if self.height == self.bottom {
-            self.ef
-        } else {
-            1
-        };
+        let mut ef = self.above;
+        if self.height == self.bottom {
+            ef = self.ef;
+            self.scratch.start = start.distance();
+        }
         let Scratch {
             visited,
             front,

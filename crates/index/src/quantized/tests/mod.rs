@@ -1,3 +1,4 @@
+mod groups;
 mod led_to;
 
 use longbow_kernels::{Metric, Scalar};

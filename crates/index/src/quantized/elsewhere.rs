@@ -1,0 +1,105 @@
+//! The second look of a walk that ended far from all that it found.
+//!
+//! Where rows lie in groups that are far from each other, all edges of most nodes lead to nodes of their own group. The few that
+//! lead to another are where the groups are nearest to each other; a walk may follow the edges of one node after the other of a
+//! wrong group, all about as far from the query, and come to none of those. Most searches need no more than
+//! one node of each level above to begin well, and a walk that looks at more costs up to a third of their time. So
+//! they look at one, and only a walk whose nearest node is much farther from the query than from its neighbours begins anew,
+//! and looks at [`WIDE`]. Queries unlike all rows do so in vain, for a few nodes more.
+//!
+//! Searches with a filter can't tell: what passes may be far. They look at so many at once.
+
+use std::sync::atomic::Ordering;
+
+use longbow_kernels::rabitq::SLOTS;
+
+use super::QuantizedGraph;
+use super::block::NONE;
+use super::level::{LEVELS, Level};
+use super::link::FAR;
+use super::scratch::Scratch;
+use super::walk::{Admit, Walk};
+use crate::candidate::Candidate;
+
+/// Nodes of each level above whose edges a walk follows at first.
+pub(super) const NARROW: usize = 1;
+/// Those whose edges it follows when it looks elsewhere.
+pub(super) const WIDE: usize = 32;
+/// Nodes nearest to a query of which any may tell that it is far.
+const SOME: usize = 4;
+/// Neighbours of a node that are nearer to it than a query that is far: fewer may be of a group of their own.
+const MANY: usize = SLOTS / 4;
+
+impl<A: Admit> Walk<'_, A> {
+    /// Begins anew from above if all that was found is far, and the walk was a narrow one; false if it has ended.
+    pub(super) fn look_elsewhere(&mut self) -> bool {
+        if self.above >= WIDE {
+            self.take_all();
+            return false;
+        }
+        let (level, front) = (self.level(), &self.scratch.front);
+        // SAFETY: walks hold nodes that were written.
+        let is_far = |node| unsafe { self.graph.is_far(level, node) };
+        let is_far = front.iter().take(SOME).any(is_far);
+        match front.nearest() {
+            Some(nearest) if is_far => self.begin_anew(nearest),
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn begin_anew(&mut self, nearest: f32) -> bool {
+        let above = &self.graph.levels[self.bottom + 1..];
+        if above.first().and_then(Level::entry).is_none() {
+            return false;
+        }
+        let Scratch {
+            found, elsewhere, ..
+        } = &mut *self.scratch;
+        elsewhere.clear();
+        elsewhere.append(found);
+        (self.above, self.before) = (WIDE, Some(nearest));
+        let has_begun = self.begin_above(LEVELS - 1);
+        if !has_begun {
+            self.take_back();
+        }
+        has_begun
+    }
+
+    /// Leaves what had been found before it looked elsewhere.
+    pub(super) fn take_back(&mut self) {
+        self.scratch.found.clear();
+        self.take_all();
+    }
+
+    /// Adds to what was found what had been before it looked elsewhere.
+    pub(super) fn take_all(&mut self) {
+        let Scratch {
+            found, elsewhere, ..
+        } = &mut *self.scratch;
+        if self.before.take().is_some() {
+            found.append(elsewhere);
+            found.sort_unstable();
+            found.dedup();
+        }
+    }
+}
+
+impl QuantizedGraph {
+    /// Whether a query is much farther from the node nearest to it than many neighbours of that one are.
+    ///
+    /// # Safety
+    /// The node was written, and the write happened before.
+    unsafe fn is_far(&self, level: &Level, nearest: Candidate) -> bool {
+        // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
+        let nearer = unsafe {
+            let ids = level.blocks.ids(nearest.node());
+            let ids = std::array::from_fn(|slot| ids[slot].load(Ordering::Acquire));
+            let lengths = self.about_lengths(level, nearest.node(), &ids).into_iter();
+            let is_nearer =
+                |(length, id): &(f32, u32)| *id != NONE && FAR * length < nearest.distance();
+            lengths.zip(ids).filter(is_nearer).count()
+        };
+        nearer > MANY
+    }
+}

@@ -1,0 +1,188 @@
+//! Rows in groups far from each other are found, whatever the order in which they come and others leave.
+
+use std::collections::HashSet;
+use std::iter;
+use std::ops::Range;
+
+use longbow_kernels::{Metric, Scalar};
+
+use crate::checkpoint::VectorSource;
+use crate::error::Result;
+use crate::mix::drawn;
+use crate::quantized::{Progress, QuantizedGraph, QuantizedParams};
+use crate::space::{Query, Space};
+use crate::stats::SearchStats;
+use crate::vector_index::VectorIndex;
+
+const DIM: usize = 96;
+
+/// Rows of groups, each of which is around a centre of its own.
+struct Groups {
+    next: Box<dyn FnMut() -> f32>,
+    spread: f32,
+    centres: Vec<Vec<f32>>,
+    /// Vector and group of each row.
+    rows: Vec<(Vec<f32>, usize)>,
+    bytes: Vec<Vec<u8>>,
+}
+
+impl VectorSource for Groups {
+    fn vector(&self, row: u64) -> Option<&[u8]> {
+        self.bytes.get(row as usize).map(Vec::as_slice)
+    }
+}
+
+impl Groups {
+    fn new(seed: u64, groups: usize, spread: f32) -> Self {
+        let mut new = Groups {
+            next: Box::new(drawn(seed)),
+            spread,
+            centres: Vec::new(),
+            rows: Vec::new(),
+            bytes: Vec::new(),
+        };
+        (0..groups).for_each(|_| new.add_group());
+        new
+    }
+
+    fn add_group(&mut self) {
+        let centre = (0..DIM).map(|_| (self.next)() - 0.5).collect();
+        self.centres.push(centre);
+    }
+
+    /// Adds rows of some groups, and returns which they are.
+    fn add(&mut self, groups: impl Iterator<Item = usize>) -> Range<u64> {
+        let first = self.rows.len() as u64;
+        for group in groups {
+            let (spread, next) = (self.spread, &mut self.next);
+            let centre = self.centres[group].iter();
+            let vector: Vec<f32> = centre.map(|x| x + spread * (next() - 0.5)).collect();
+            let bytes = vector.iter().flat_map(|x| x.to_le_bytes());
+            self.bytes.push(bytes.collect());
+            self.rows.push((vector, group));
+        }
+        first..self.rows.len() as u64
+    }
+
+    fn insert(&self, graph: &QuantizedGraph, mut rows: Range<u64>) -> Result<()> {
+        rows.try_for_each(|row| graph.insert(row, &self.bytes[row as usize]))
+    }
+
+    /// Checks that hardly one of some rows is not found in its group by its own vector.
+    fn check(
+        &self,
+        graph: &QuantizedGraph,
+        rows: impl Iterator<Item = u64>,
+        dead: &HashSet<u64>,
+        what: &str,
+    ) -> Result<()> {
+        let (mut asked, mut lost) = (0, Vec::new());
+        for row in rows {
+            let (vector, group) = &self.rows[row as usize];
+            let query = Query::new(graph.space(), vector)?;
+            let mut stats = SearchStats::default();
+            let visible = |row: u64| !dead.contains(&row);
+            let found = graph.search(&query, 1, 50, &visible, self, &mut stats);
+            let of = |row: u64| self.rows[row as usize].1;
+            asked += 1;
+            if found.first().is_none_or(|found| of(found.row) != *group) {
+                lost.push(*group);
+            }
+        }
+        let count = lost.len();
+        lost.dedup();
+        assert!(
+            count * 100 <= asked,
+            "{what}: {count} of {asked} rows are not found, of groups {lost:?}"
+        );
+        Ok(())
+    }
+}
+
+fn graph(edge_codes: bool) -> Result<QuantizedGraph> {
+    let space = Space {
+        scalar: Scalar::F32,
+        metric: Metric::Cosine,
+        dim: DIM,
+    };
+    let params = QuantizedParams {
+        edge_codes,
+        ..QuantizedParams::default()
+    };
+    QuantizedGraph::new(space, params)
+}
+
+#[test]
+fn groups_that_come_one_after_the_other_are_found() -> Result<()> {
+    for (seed, groups, size, spread) in [(1, 20, 300, 0.1), (2, 20, 300, 0.01), (3, 200, 40, 0.1)] {
+        for edge_codes in [true, false] {
+            let mut data = Groups::new(seed, groups, spread);
+            data.add((0..groups * size).map(|row| row / size));
+            let graph = graph(edge_codes)?;
+            graph.prepare(data.bytes.iter().step_by(6).map(Vec::as_slice));
+            let rows = 0..data.rows.len() as u64;
+            data.insert(&graph, rows.clone())?;
+            let what = format!("{groups} groups of spread {spread}, codes of edges: {edge_codes}");
+            data.check(&graph, rows.step_by(3), &HashSet::new(), &what)?;
+        }
+    }
+    Ok(())
+}
+
+/// The rows of the second are nearer to each other than to their codes.
+#[test]
+fn a_group_is_found_beside_one_that_codes_hardly_tell_apart() -> Result<()> {
+    const FIRST: u64 = 300;
+    for (seed, edge_codes) in [(1, true), (2, true), (3, true), (1, false), (2, false)] {
+        let mut data = Groups::new(seed, 2, 0.003);
+        data.add((0..10 * FIRST).map(|row| usize::from(row >= FIRST)));
+        let graph = graph(edge_codes)?;
+        graph.prepare(data.bytes[..FIRST as usize].iter().map(Vec::as_slice));
+        data.insert(&graph, 0..10 * FIRST)?;
+        let what = format!("seed {seed}, codes of edges: {edge_codes}");
+        data.check(&graph, 0..FIRST, &HashSet::new(), &what)?;
+        data.check(
+            &graph,
+            (FIRST..10 * FIRST).step_by(9),
+            &HashSet::new(),
+            &what,
+        )?;
+    }
+    Ok(())
+}
+
+#[test]
+fn groups_that_stay_are_found_when_others_are_replaced() -> Result<()> {
+    const GROUPS: usize = 40;
+    const SIZE: usize = 100;
+    /// Groups that stay.
+    const STAY: usize = 12;
+    for (seed, edge_codes) in [(6, true), (6, false), (7, true), (7, false)] {
+        let mut data = Groups::new(seed, GROUPS, 0.1);
+        data.add((0..GROUPS * SIZE).map(|row| row % GROUPS));
+        let graph = graph(edge_codes)?;
+        graph.prepare(data.bytes.iter().step_by(4).map(Vec::as_slice));
+        data.insert(&graph, 0..(GROUPS * SIZE) as u64)?;
+        let mut dead = HashSet::new();
+        let mut oldest = STAY;
+        for _ in 0..8 {
+            for _ in 0..12 {
+                let rows = 0..data.rows.len() as u64;
+                dead.extend(rows.filter(|row| data.rows[*row as usize].1 == oldest));
+                oldest += 1;
+                data.add_group();
+                let new = data.add(iter::repeat_n(data.centres.len() - 1, SIZE));
+                data.insert(&graph, new)?;
+            }
+            graph.retire(&|row| dead.contains(&row))?;
+            while graph.remove(16) != Progress::Ended {}
+        }
+        let stay = |row: &u64| data.rows[*row as usize].1 < STAY;
+        let rows = 0..data.rows.len() as u64;
+        let what = format!("seed {seed}, codes of edges: {edge_codes}");
+        data.check(&graph, rows.clone().filter(stay), &dead, &what)?;
+        let live = rows.filter(|row| !dead.contains(row));
+        data.check(&graph, live.step_by(7), &dead, &what)?;
+    }
+    Ok(())
+}
