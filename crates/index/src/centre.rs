@@ -9,6 +9,8 @@ use crate::sphere::Sphere;
 /// How many times as far from the middle as half of all a vector is that the mean is made without: one such of a thousand may
 /// move a mean so far that codes, which are relative to it, no longer tell the others apart.
 const FAR: f64 = 10.0;
+/// One in so many may be left out: more are no strays, and codes are to tell them apart, too.
+const FEW: usize = 32;
 
 /// What codes are relative to.
 pub(crate) struct Centre {
@@ -18,7 +20,7 @@ pub(crate) struct Centre {
 }
 
 impl Centre {
-    /// The mean of some stored vectors, as an index sees them, but of those that lie far from all others; zeros if there are none.
+    /// The mean of some stored vectors, as an index sees them, without a few that are far from most; zeros if there are none.
     pub(crate) fn of<'a>(space: Space, vectors: impl Iterator<Item = &'a [u8]>) -> Self {
         let decode = |vector| {
             let mut floats = Vec::new();
@@ -79,9 +81,11 @@ fn leave_out_far(vectors: &mut Vec<Vec<f32>>, dim: usize) {
     };
     let mut all: Vec<f64> = vectors.iter().map(away).collect();
     let typical = *all.select_nth_unstable_by(half, f64::total_cmp).1;
+    let is_far = |away: f64| away > FAR * FAR * typical;
+    let far = all.iter().filter(|away| is_far(**away)).count();
     // With none but equals around the middle, nothing says how far is far.
-    if typical > 0.0 {
-        vectors.retain(|vector| away(vector) <= FAR * FAR * typical);
+    if typical > 0.0 && far <= vectors.len() / FEW {
+        vectors.retain(|vector| !is_far(away(vector)));
     }
 }
 
@@ -112,13 +116,15 @@ mod tests {
             let sum: f64 = vectors.iter().map(|vector| f64::from(vector[at])).sum();
             assert_eq!(*x, (sum / 100.0) as f32);
         }
-        // Two heaps are no far ones.
-        let heaps: Vec<[f32; 3]> = vectors.iter().map(|v| [v[0].round() * 3.0; 3]).collect();
-        let ones = heaps.iter().filter(|v| v[0] > 1.0).count();
-        let mean_of_heaps = centre(Metric::Euclidean, &heaps);
-        assert_eq!(mean_of_heaps, [ones as f32 * 3.0 / 100.0; 3]);
-        // Whatever is there as well.
-        for far in [30.0, 1e6, 1e18, f32::MAX] {
+        // The smaller of two heaps is no far one.
+        let (mut heaps, mut sum) = (vectors.clone(), 0.0);
+        for (at, vector) in heaps.iter_mut().enumerate() {
+            vector[0] += if at < 40 { 1_000.0 } else { 0.0 };
+            sum += f64::from(vector[0]);
+        }
+        assert_eq!(centre(Metric::Euclidean, &heaps)[0], (sum / 100.0) as f32);
+        // Whatever few are there as well.
+        for far in [30.0, 1e6, f32::MAX] {
             vectors.push([far, -far, far]);
             assert_eq!(centre(Metric::Euclidean, &vectors), mean, "{far}");
         }

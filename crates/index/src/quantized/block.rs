@@ -119,6 +119,12 @@ impl Blocks {
     }
 
     /// Bytes of nodes that were given back.
+    /// Nodes that are not free.
+    pub(super) fn taken(&self) -> u64 {
+        let free = self.free.lock().len() as u64;
+        u64::from(self.claimed()).saturating_sub(free)
+    }
+
     pub(super) fn free_bytes(&self) -> usize {
         self.free.lock().len() * self.stride
     }

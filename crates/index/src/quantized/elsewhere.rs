@@ -7,7 +7,8 @@
 //! they look at one, and only a walk whose nearest node is much farther from the query than from its neighbours begins anew,
 //! and looks at [`WIDE`]. Queries unlike all rows do so in vain, for a few nodes more.
 //!
-//! Searches with a filter can't tell: what passes may be far. They look at so many at once.
+//! Searches with a filter can't tell: what passes may be far. They look at so many at once. Those by inner product can't either, for
+//! on the sphere queries are far from all.
 
 use std::sync::atomic::Ordering;
 
@@ -25,7 +26,7 @@ use crate::candidate::Candidate;
 pub(super) const NARROW: usize = 1;
 /// Those whose edges it follows when it looks elsewhere.
 pub(super) const WIDE: usize = 32;
-/// Nodes nearest to a query of which any may tell that it is far.
+/// Nodes nearest to a query of which any may tell that it is far; where lengths of edges have to be computed, it is one.
 const SOME: usize = 4;
 /// Neighbours of a node that are nearer to it than a query that is far: fewer may be of a group of their own.
 const MANY: usize = SLOTS / 4;
@@ -37,10 +38,13 @@ impl<A: Admit> Walk<'_, A> {
             self.take_all();
             return false;
         }
-        let (level, front) = (self.level(), &self.scratch.front);
+        // Once is enough.
+        self.above = WIDE;
+        let (graph, level, front) = (self.graph, self.level(), &self.scratch.front);
+        let some = if level.blocks.coded() { SOME } else { 1 };
         // SAFETY: walks hold nodes that were written.
-        let is_far = |node| unsafe { self.graph.is_far(level, node) };
-        let is_far = front.iter().take(SOME).any(is_far);
+        let is_far = |node| unsafe { graph.is_far(level, node) };
+        let is_far = self.looks && front.iter().take(some).any(is_far);
         match front.nearest() {
             Some(nearest) if is_far => self.begin_anew(nearest),
             _ => false,
@@ -58,7 +62,7 @@ impl<A: Admit> Walk<'_, A> {
         } = &mut *self.scratch;
         elsewhere.clear();
         elsewhere.append(found);
-        (self.above, self.before) = (WIDE, Some(nearest));
+        self.before = Some(nearest);
         let has_begun = self.begin_above(LEVELS - 1);
         if !has_begun {
             self.take_back();
@@ -91,15 +95,32 @@ impl QuantizedGraph {
     /// # Safety
     /// The node was written, and the write happened before.
     unsafe fn is_far(&self, level: &Level, nearest: Candidate) -> bool {
+        let blocks = &level.blocks;
         // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
-        let nearer = unsafe {
-            let ids = level.blocks.ids(nearest.node());
-            let ids = std::array::from_fn(|slot| ids[slot].load(Ordering::Acquire));
-            let lengths = self.about_lengths(level, nearest.node(), &ids).into_iter();
-            let is_nearer =
-                |(length, id): &(f32, u32)| *id != NONE && FAR * length < nearest.distance();
-            lengths.zip(ids).filter(is_nearer).count()
-        };
-        nearer > MANY
+        unsafe {
+            // By what rounding adds to the distance of a code, equals would be far from each other.
+            let scale = blocks.vector(nearest.node()).scale;
+            let away = nearest.distance() - scale * scale * self.dim() as f32 / 12.0;
+            let ids = blocks.ids(nearest.node());
+            let is_nearer = |length: f32| FAR * length < away;
+            if blocks.coded() {
+                let lengths = blocks.about_lengths(nearest.node()).into_iter();
+                let linked = lengths
+                    .zip(ids)
+                    .filter(|(_, id)| id.load(Ordering::Relaxed) != NONE);
+                return linked.filter(|(length, _)| is_nearer(*length)).count() > MANY;
+            }
+            let (mut nearer, mut left) = (0, SLOTS);
+            for id in ids {
+                let id = id.load(Ordering::Acquire);
+                left -= 1;
+                nearer +=
+                    usize::from(id != NONE && is_nearer(self.length(level, nearest.node(), id)));
+                if nearer > MANY || nearer + left <= MANY {
+                    break;
+                }
+            }
+            nearer > MANY
+        }
     }
 }

@@ -29,31 +29,33 @@ impl QuantizedGraph {
         self.fill_lut(&mut scratch);
         scratch.bits.resize(self.encoder().dim() / 16, 0);
         let top = self.draw_level(row);
-        scratch = self.place_up((0, top), row, scratch)?;
+        scratch = self.place_up((0, top), row, None, scratch)?;
         self.pool.give(scratch);
         self.rows.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
     /// Adds a node to some levels, and to those above where walks should begin at it: the lowest for a row, each other one for its
-    /// node of the level below.
+    /// node of the level below. On the first of them only if all nodes there are farther than so far, if it is said.
     pub(super) fn place_up(
         &self,
         (lowest, mut top): (usize, usize),
         mut stands_for: u64,
+        mut beyond: Option<f32>,
         mut scratch: Box<Scratch>,
     ) -> Result<Box<Scratch>> {
         let mut height = lowest;
         while height <= top && height < LEVELS {
             let placed;
-            (scratch, placed) = self.place(height, stands_for, scratch)?;
+            (scratch, placed) = self.place(height, stands_for, beyond, scratch)?;
             let Some(placed) = placed else {
                 break;
             };
             stands_for = u64::from(placed.node);
             height += 1;
-            if placed.is_remote && self.has_room_above(height) {
-                top = top.max(height);
+            beyond = None;
+            if height > top && placed.near.is_some() && self.has_room_above(height) {
+                (top, beyond) = (height, placed.near);
             }
         }
         Ok(scratch)
@@ -68,24 +70,24 @@ impl QuantizedGraph {
     }
 
     /// Whether a level holds no more nodes than four times its share of those below, and some.
-    pub(super) fn has_room_above(&self, height: usize) -> bool {
-        let nodes = |height: usize| u64::from(self.levels[height].blocks.claimed());
+    fn has_room_above(&self, height: usize) -> bool {
+        let nodes = |height: usize| self.levels[height].blocks.taken();
         height < LEVELS && nodes(height) <= 4 * nodes(height - 1) / FEWER + FEWER
     }
 
-    /// Adds a node to a level, and gives the scratch back; no node if it has become a twin, which has no tower.
+    /// Adds a node to a level, and gives the scratch back; no node if it has become a twin, which has no tower, or one is not `beyond` so far.
     fn place(
         &self,
         height: usize,
         row: u64,
+        beyond: Option<f32>,
         mut scratch: Box<Scratch>,
     ) -> Result<(Box<Scratch>, Option<Placed>)> {
         let level = &self.levels[height];
         if let Some(guard) = level.begin() {
             let node = self.write(height, row, &scratch)?;
             level.begin_at(node, &guard);
-            let is_remote = false;
-            return Ok((scratch, Some(Placed { node, is_remote })));
+            return Ok((scratch, Some(Placed { node, near: None })));
         }
         scratch = self.walk_for_neighbors(height, scratch);
         // SAFETY: walks find nodes that were written.
@@ -98,7 +100,12 @@ impl QuantizedGraph {
                 *found = Candidate::new(self.encoder().between(here, there), found.node());
             }
             scratch.found.sort_unstable();
-            let nearest = scratch.found.first().map(|nearest| nearest.node());
+            let nearest = scratch.found.first();
+            let is_near = |beyond: f32| nearest.is_some_and(|at| at.distance() <= beyond);
+            if beyond.is_some_and(is_near) {
+                return Ok((scratch, None));
+            }
+            let nearest = nearest.map(|nearest| nearest.node());
             let vector = scratch.query.vector();
             let same = |node: &u32| self.same(vector, level.blocks.vector(*node));
             if let Some(nearest) = nearest.filter(same) {
@@ -137,8 +144,8 @@ impl QuantizedGraph {
             {
                 self.lead_by(level, (nearest.node(), node), &mut scratch.bits);
             }
-            let is_remote = scratch.is_remote();
-            Ok((scratch, Some(Placed { node, is_remote })))
+            let near = self.near_if_remote(level, &scratch);
+            Ok((scratch, Some(Placed { node, near })))
         }
     }
 
@@ -256,7 +263,6 @@ impl QuantizedGraph {
 /// A node that was added to a level.
 struct Placed {
     node: u32,
-    /// Whether it is far from all nodes of the next level, and many others near it are: then it is there, too, so that walks for its
-    /// kind begin at it. From elsewhere on its own level few edges lead to them.
-    is_remote: bool,
+    /// If it should be on the next level, too: see [`QuantizedGraph::near_if_remote`].
+    near: Option<f32>,
 }

@@ -224,7 +224,7 @@ impl QuantizedGraph {
     ///
     /// # Safety
     /// Both were written, and the writes happened before.
-    unsafe fn length(&self, level: &Level, node: u32, to: u32) -> f32 {
+    pub(super) unsafe fn length(&self, level: &Level, node: u32, to: u32) -> f32 {
         // SAFETY: the caller vouches for both nodes.
         unsafe {
             self.encoder()

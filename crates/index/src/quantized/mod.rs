@@ -18,7 +18,7 @@
 //! which node holds a row is known (`places`).
 //!
 //! Edges are chosen as in HNSW by relative neighbourhood, and slots that are left get the nearest of the others (`insert`, `link`).
-//! Levels above the lowest, a 64th of the nodes each, find where to begin (`level`, `elsewhere`). Nodes of the same code hang on a
+//! Levels above the lowest, each of a 64th of the nodes of the one below and some, find where to begin (`level`, `remote`, `elsewhere`). Nodes of the same code hang on a
 //! chain behind the first.
 //!
 //! Good for: many searches, 96 dimensions and more. Not for: inner products of vectors whose lengths differ much (a
@@ -45,6 +45,7 @@ mod load;
 mod params;
 mod passing;
 mod places;
+mod remote;
 mod removal;
 mod repair;
 mod rerank;

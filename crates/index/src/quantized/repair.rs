@@ -29,48 +29,6 @@ impl QuantizedGraph {
         self.pool.give(scratch);
     }
 
-    /// Puts others that stay in the places of nodes that leave a level above the lowest, where walks for their kind would begin
-    /// too far away.
-    pub(super) fn succeed(&self, height: usize, nodes: &[u32]) {
-        let mut scratch = self.pool.take();
-        scratch.bits.resize(self.encoder().dim() / 16, 0);
-        for node in nodes {
-            // SAFETY: listed nodes were written, and stay so until the removal ends.
-            scratch = match unsafe { self.succeed_one(height, *node, scratch) } {
-                Some(scratch) => scratch,
-                // The level is full, and does without.
-                None => return,
-            };
-        }
-        self.pool.give(scratch);
-    }
-
-    /// # Safety
-    /// As [`QuantizedGraph::repair_one`].
-    unsafe fn succeed_one(
-        &self,
-        height: usize,
-        node: u32,
-        mut scratch: Box<Scratch>,
-    ) -> Option<Box<Scratch>> {
-        let (level, below) = (&self.levels[height], &self.levels[height - 1]);
-        // SAFETY: the caller vouches for the node, and so for the one that it stands for; edges lead to nodes that were written.
-        unsafe {
-            let gone = level.blocks.row(node) as u32;
-            let edges = self.by_length(below, gone);
-            let stays = |id: u32| id != NONE && !below.blocks.is_leaving(id);
-            let Some((next, _)) = edges.into_iter().rfind(|(id, _)| stays(*id)) else {
-                return Some(scratch);
-            };
-            scratch = self.look_for(height - 1, next, scratch);
-            if !scratch.is_remote() || !self.has_room_above(height) {
-                return Some(scratch);
-            }
-            self.place_up((height, height), u64::from(next), scratch)
-                .ok()
-        }
-    }
-
     /// # Safety
     /// The node was written, and its place is not given to another meanwhile.
     unsafe fn repair_one(
@@ -87,6 +45,7 @@ impl QuantizedGraph {
             if neighbors().any(|id| id != NONE && level.blocks.is_leaving(id)) {
                 if self.gather(level, node, &mut scratch) < FEWEST {
                     scratch = self.look_for(height, node, scratch);
+                    scratch.found.retain(|found| found.node() != node);
                 }
                 self.choose_anew(level, node, &mut scratch);
             }
@@ -117,7 +76,7 @@ impl QuantizedGraph {
     ///
     /// # Safety
     /// As [`QuantizedGraph::repair_one`].
-    unsafe fn gather(&self, level: &Level, node: u32, scratch: &mut Scratch) -> usize {
+    pub(super) unsafe fn gather(&self, level: &Level, node: u32, scratch: &mut Scratch) -> usize {
         let Scratch { visited, found, .. } = scratch;
         let blocks = &level.blocks;
         visited.clear(blocks.claimed() as usize);
@@ -159,19 +118,22 @@ impl QuantizedGraph {
         found.len()
     }
 
-    /// Collects in `scratch.found` what a walk for the node's own code finds, as for a new node.
+    /// Collects in `scratch.found` what a walk for the node's own code finds, as for a new node, and mostly itself.
     ///
     /// # Safety
     /// As [`QuantizedGraph::repair_one`].
-    unsafe fn look_for(&self, height: usize, node: u32, mut scratch: Box<Scratch>) -> Box<Scratch> {
+    pub(super) unsafe fn look_for(
+        &self,
+        height: usize,
+        node: u32,
+        mut scratch: Box<Scratch>,
+    ) -> Box<Scratch> {
         // SAFETY: the caller vouches for the node.
         let vector = unsafe { self.levels[height].blocks.vector(node) };
         // SAFETY: a code has that many bytes.
         unsafe { self.encoder().decoded(vector, &mut scratch.query) };
         self.fill_lut(&mut scratch);
-        scratch = self.walk_for_neighbors(height, scratch);
-        scratch.found.retain(|found| found.node() != node);
-        scratch
+        self.walk_for_neighbors(height, scratch)
     }
 
     /// Chooses the node's neighbours from `scratch.found`. Edges that stay keep their slots, so only new ones are encoded.

@@ -4,16 +4,11 @@ use std::collections::BinaryHeap;
 use longbow_kernels::rabitq::Lut;
 
 use super::front::Front;
-use super::link::FAR;
 use crate::candidate::Candidate;
 use crate::encode::Encoded;
 use crate::pool::Room;
 use crate::stats::SearchStats;
 use crate::visited::Visited;
-
-/// Nodes near a query of which one should be on the level above. Of nodes on a plane one in so many would be within half the way
-/// to the nearest that was drawn, of others fewer, so that few are there for no other reason.
-const MANY: usize = 16;
 
 /// Room for one search or insert.
 #[derive(Default)]
@@ -24,8 +19,8 @@ pub(super) struct Scratch {
     pub(super) front: Front,
     /// Nodes that were visited, by the distance to their eight-bit codes.
     pub(super) found: Vec<Candidate>,
-    /// How far the node was where the walk began on its lowest level.
-    pub(super) start: f32,
+    /// Where the walk began on its lowest level.
+    pub(super) start: Option<Candidate>,
     /// Those that had been found before the walk looked elsewhere.
     pub(super) elsewhere: Vec<Candidate>,
     /// Neighbours to be compared.
@@ -41,14 +36,6 @@ pub(super) struct Scratch {
     /// Signs of an edge.
     pub(super) bits: Vec<u16>,
     pub(super) stats: SearchStats,
-}
-
-impl Scratch {
-    /// Whether the walk began far from the query, and yet many nodes are near it: none of those is on the level above.
-    pub(super) fn is_remote(&self) -> bool {
-        let is_near = |found: &&Candidate| FAR * found.distance() < self.start;
-        self.found.iter().filter(is_near).count() >= MANY
-    }
 }
 
 impl Room for Scratch {

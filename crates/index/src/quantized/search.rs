@@ -11,6 +11,7 @@ use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
 use crate::vector_index::IsOver;
+use longbow_kernels::Metric;
 
 /// Visible nodes of one chain of twins that a search looks at, or as many as it was asked for.
 pub(super) const TWINS: usize = 256;
@@ -250,7 +251,10 @@ impl QuantizedGraph {
             visible,
             scratch,
         ) {
-            Ok(walk) => Some(walk),
+            Ok(mut walk) => {
+                walk.looks = self.space.metric != Metric::Dot;
+                Some(walk)
+            }
             Err(scratch) => {
                 self.pool.give(scratch);
                 None

@@ -9,13 +9,14 @@ use super::block::NONE;
 use super::elsewhere::WIDE;
 use super::front::Front;
 use super::level::Level;
+use super::link::FAR;
 use super::scratch::Scratch;
 use crate::candidate::Candidate;
 
 /// Places in the front up to which a candidate's edges are asked for as soon as it is found.
 pub(super) const NEAR: usize = 8;
 /// Neighbours that are compared before the limit is looked at again, on the levels above the lowest, where one node is
-/// looked for.
+/// mostly looked for.
 pub(super) const FEW: usize = 3;
 /// Part of an estimate's standard error by which it is lowered, so that few are passed over that are near enough.
 pub(super) const SLACK: f32 = 0.25;
@@ -72,6 +73,8 @@ pub(super) struct Walk<'a, A> {
     ef: usize,
     /// Nodes of each level above the one that is searched whose edges it follows.
     pub(super) above: usize,
+    /// Whether it may look elsewhere.
+    pub(super) looks: bool,
     /// The level on which it is.
     height: usize,
     /// The level on which it ends.
@@ -99,6 +102,7 @@ impl<'a, A: Admit> Walk<'a, A> {
             admit,
             ef,
             above,
+            looks: true,
             height: 0,
             bottom,
             before: None,
@@ -145,6 +149,7 @@ impl<'a, A: Admit> Walk<'a, A> {
             admit,
             ef,
             above: WIDE,
+            looks: false,
             height: 0,
             bottom: 0,
             before: None,
@@ -189,22 +194,43 @@ impl<'a, A: Admit> Walk<'a, A> {
             if self.height == self.bottom {
                 return self.look_elsewhere();
             }
-            let blocks = &self.level().blocks;
-            let found = || self.scratch.found.iter();
-            // One that leaves does only where none stays: all below it may leave too.
-            let staying = found().filter(|found| !blocks.is_leaving(found.node()));
-            let Some(nearest) = staying.min().or_else(|| found().min()).copied() else {
+            self.go_down()
+        }
+    }
+
+    /// Begins on the level below, or ends.
+    ///
+    /// # Safety
+    /// As [`Walk::step`] says.
+    unsafe fn go_down(&mut self) -> bool {
+        let blocks = &self.level().blocks;
+        let found = &self.scratch.found;
+        // SAFETY: the caller vouches for what was found.
+        unsafe {
+            let stays = |found: &&Candidate| !blocks.is_leaving(found.node());
+            let below = |found: &Candidate| {
+                Candidate::new(found.distance(), blocks.row(found.node()) as u32)
+            };
+            let nearest = found.iter().min().map(below);
+            let staying = found.iter().filter(stays).min().map(below);
+            let Some(nearest) = nearest else {
+                self.height = self.bottom;
                 self.take_back();
                 return false;
             };
-            let below = blocks.row(nearest.node()) as u32;
             self.height -= 1;
             let is_before = |before: f32| before <= nearest.distance();
             if self.height == self.bottom && self.before.is_some_and(is_before) {
+                self.scratch.start = Some(nearest);
                 self.take_back();
                 return false;
             }
-            self.begin(Candidate::new(nearest.distance(), below));
+            // All below one that leaves may leave too; but it may be the only one near those that stay.
+            let start = staying.unwrap_or(nearest);
+            self.begin(start);
+            if FAR * nearest.distance() < start.distance() {
+                self.begin_there_too(nearest);
+            }
             true
         }
     }
@@ -222,7 +248,7 @@ impl<'a, A: Admit> Walk<'a, A> {
         let mut ef = self.above;
         if self.height == self.bottom {
             ef = self.ef;
-            self.scratch.start = start.distance();
+            self.scratch.start = Some(start);
         }
         let Scratch {
             visited,
@@ -238,6 +264,19 @@ impl<'a, A: Admit> Walk<'a, A> {
         level.blocks.prefetch_edges(start.node());
         // SAFETY: the caller vouches for the node.
         unsafe { self.take(start) };
+    }
+
+    /// Begins at a second node.
+    ///
+    /// # Safety
+    /// As [`Admit::admit`].
+    #[cold]
+    unsafe fn begin_there_too(&mut self, start: Candidate) {
+        let Scratch { visited, front, .. } = &mut *self.scratch;
+        if visited.meet(start.node()) && front.push(start.distance(), start.node()).is_some() {
+            // SAFETY: the caller vouches for the node.
+            unsafe { self.take(start) };
+        }
     }
 
     /// # Safety

@@ -12,10 +12,12 @@ use crate::args::{int, one};
 /// Breadths at which an index is measured unless others are named.
 const SWEEP: &str = "10,16,24,32,48,64,96,128,192,256";
 
-const METRICS: [(&str, Metric); 3] = [
+const METRICS: [(&str, Metric); 4] = [
     ("euclidean", Metric::Euclidean),
     ("cosine", Metric::Cosine),
     ("dot", Metric::Dot),
+    // As it is named everywhere else.
+    ("dot_product", Metric::Dot),
 ];
 
 /// What a command line asks for.
@@ -78,7 +80,7 @@ pub fn command() -> clap::Command {
         )
         .arg(int("k", "Neighbours asked for [default: 10]".to_owned(), 1, 1000))
         .arg(int("threads", "Threads that build, and then search [default: 1]".to_owned(), 1, 1024))
-        .arg(int("sweep", format!("Breadths of the search [default: {SWEEP}]"), 1, 1_000_000).value_delimiter(','))
+        .arg(int("sweep", format!("Breadths of the search, from k on [default: {SWEEP}]"), 1, 1_000_000).value_delimiter(','))
         .arg(int("m", format!("Links of a node on each level [default: {}]", defaults.m), 2, 256))
         .arg(int(
             "ef-construction",
@@ -130,6 +132,8 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
         })?,
         None => index,
     };
+    let k = number("k").unwrap_or(10);
+    refuse_what_counts_for_nothing(matches, index, k)?;
     let mut params = HnswParams::default();
     params.m = number("m").unwrap_or(params.m);
     if matches!(index, Choice::Rabitq | Choice::Sq8) {
@@ -139,7 +143,7 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
     params.seed = number("seed").map_or(params.seed, |seed| seed as u64);
     let sweep = match matches.get_many::<i64>("sweep") {
         Some(efforts) => efforts.filter_map(|n| usize::try_from(*n).ok()).collect(),
-        None => SWEEP.split(',').filter_map(|n| n.parse().ok()).collect(),
+        None => default_sweep(k),
     };
     Ok(Settings {
         base: path("base").ok_or("name the vectors: --base")?,
@@ -147,7 +151,7 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
         truth: path("truth"),
         column: word("column").map(str::to_owned),
         metric: metric.ok_or("an unknown metric")?,
-        k: number("k").unwrap_or(10),
+        k,
         threads: number("threads").unwrap_or(1),
         index,
         params,
@@ -157,6 +161,53 @@ pub fn settings(matches: &ArgMatches) -> Result<Settings, String> {
         json: path("json"),
         serve: matches.get_flag("serve"),
     })
+}
+
+/// Breadths from `k` on, for no search is narrower.
+fn default_sweep(k: usize) -> Vec<usize> {
+    let efforts = SWEEP.split(',').filter_map(|n| n.parse().ok());
+    let mut sweep: Vec<usize> = efforts.filter(|effort| *effort >= k).collect();
+    if sweep.is_empty() {
+        sweep.push(k);
+    }
+    sweep
+}
+
+/// Refuses flags that the index, or the files, have no use for: a measurement would seem to be one with them.
+fn refuse_what_counts_for_nothing(
+    matches: &ArgMatches,
+    index: Choice,
+    k: usize,
+) -> Result<(), String> {
+    let is_named = |flag: &str| matches.contains_id(flag);
+    let idle: &[&str] = match index {
+        Choice::Hnsw => &[],
+        Choice::Rabitq | Choice::Sq8 => &["m"],
+        Choice::Flat => &["m", "ef-construction", "seed"],
+    };
+    if let Some(flag) = idle.iter().find(|flag| is_named(flag)) {
+        let index = index.name();
+        return Err(format!(
+            "--{flag} counts for nothing with --index {index}: leave it out"
+        ));
+    }
+    let is_parquet = |flag: &&str| {
+        let path = matches.get_one::<PathBuf>(flag);
+        path.is_some_and(|path| path.extension().is_some_and(|ending| ending == "parquet"))
+    };
+    if is_named("column") && !["base", "queries"].iter().any(|flag| is_parquet(flag)) {
+        return Err(
+            "--column names a column of .parquet files, and neither --base nor --queries is one: leave it out"
+                .to_owned(),
+        );
+    }
+    let mut sweep = matches.get_many::<i64>("sweep").into_iter().flatten();
+    match sweep.find(|effort| usize::try_from(**effort).is_ok_and(|effort| effort < k)) {
+        Some(effort) => Err(format!(
+            "--sweep has {effort}, and a search for --k {k} holds no fewer: let it begin at {k}"
+        )),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -183,11 +234,15 @@ mod tests {
         assert_eq!(settings.params, HnswParams::default());
         assert_eq!((settings.truth, settings.limit), (None, None));
         assert!(!settings.serve);
+        for (k, sweep) in [(100, &[128, 192, 256][..]), (300, &[300])] {
+            let settings = read(&format!("--base b --queries q --k {k}")).expect("valid");
+            assert_eq!(settings.sweep, sweep);
+        }
     }
 
     #[test]
     fn all_flags_are_read() {
-        let line = "--base b --queries q --truth t --metric dot --k 5 --threads 2 --index flat --sweep 7,9 --m 8 \
+        let line = "--base b --queries q --truth t --metric dot --k 5 --threads 2 --index hnsw --sweep 7,9 --m 8 \
                     --ef-construction 50 --repeat 2 --seed 3 --json -";
         let settings = read(line).expect("valid");
         assert_eq!(settings.truth, Some(PathBuf::from("t")));
@@ -195,7 +250,7 @@ mod tests {
         assert_eq!(settings.sweep, [7, 9]);
         assert_eq!(
             (settings.metric, settings.index),
-            (Metric::Dot, Choice::Flat)
+            (Metric::Dot, Choice::Hnsw)
         );
         let params = settings.params;
         assert_eq!((params.m, params.ef_construction, params.seed), (8, 50, 3));
@@ -221,8 +276,10 @@ mod tests {
             let ef = if codes { 128 } else { 200 };
             assert_eq!(settings.params.ef_construction, ef, "{flags}");
             let line = format!("--base b --queries q --ef-construction 50 {flags}");
-            let settings = read(&line).expect("valid");
-            assert_eq!(settings.params.ef_construction, 50, "{flags}");
+            match read(&line) {
+                Ok(settings) => assert_eq!(settings.params.ef_construction, 50, "{flags}"),
+                Err(refused) => assert!(index == Choice::Flat, "{flags}: {refused}"),
+            }
         }
         let line = "--base b --queries q --index sq8 --quantization rabitq";
         let refused = read(line).expect_err("a wrong pair");
@@ -230,6 +287,29 @@ mod tests {
             refused.contains("rabitq") && refused.contains("--index sq8"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn a_flag_that_would_count_for_nothing_is_refused() {
+        for (flags, told) in [
+            (
+                "--index rabitq --m 8",
+                "--m counts for nothing with --index rabitq",
+            ),
+            ("--quantization sq8 --m 8", "--index sq8"),
+            ("--index flat --seed 8", "--seed"),
+            ("--index flat --ef-construction 8", "--ef-construction"),
+            ("--column v", "--column"),
+            ("--sweep 10,5", "--sweep has 5"),
+            ("--k 20 --sweep 10", "--k 20"),
+        ] {
+            let refused = read(&format!("--base b.npy --queries q.npy {flags}"));
+            let refused = refused.expect_err(flags);
+            assert!(refused.contains(told), "{flags}: {refused}");
+        }
+        let line = "--base b.parquet --queries q.npy --column v --metric dot_product";
+        let settings = read(line).expect("valid");
+        assert_eq!(settings.metric, Metric::Dot);
     }
 
     #[test]

@@ -13,6 +13,14 @@ use super::{npy, parquet, vecs};
 /// whichever of them was found.
 const TIE: f64 = 1e-6;
 
+/// Queries at most whose rows in a file are compared with those of a scan: a file of another metric or other vectors is wrong for all.
+const CHECKED: usize = 32;
+
+/// By how much distances may differ that are the same but for rounding, as a share of them.
+const ROUNDED: f64 = 0.01;
+/// One query in so many may have others: where all of its nearest are equal to it, rounding is all there is.
+const FEW: usize = 4;
+
 /// How near a row must be to count as found, for each query.
 #[derive(Debug)]
 pub struct Truth {
@@ -99,11 +107,38 @@ impl Truth {
             Ok(widened(farthest))
         };
         let limits: Result<_, Error> = queries.iter().zip(ids.chunks(depth)).map(limit).collect();
-        Ok(Truth {
+        let truth = Truth {
             queries,
             limits: limits?,
             k,
-        })
+        };
+        match truth.nearer(base) {
+            Some((query, row)) => Err(wrong(format!(
+                "is not the truth by this metric: row {row} is nearer to query {query} than one of the {k} rows that it names"
+            ))),
+            None => Ok(truth),
+        }
+    }
+
+    /// A query and a row that is nearer to it than one that counts as found while another as near does not, if that is so for more than a
+    /// few of some queries: distances that another program rounded differently are no other truth.
+    fn nearer(&self, base: &Vectors) -> Option<(usize, u64)> {
+        let step = self.queries.len().div_ceil(CHECKED).max(1);
+        let queries = self.queries.iter().zip(&self.limits).enumerate();
+        let is_nearer = |(place, (query, limit)): (usize, (&Query, &f64))| {
+            let mut top = TopK::new(self.k);
+            let mut stats = SearchStats::default();
+            flat::scan(query, 0, base.bytes(), &|_| true, &mut top, &mut stats);
+            let last = top.into_sorted().pop()?;
+            let distance = f64::from(last.distance);
+            (distance + distance.abs() * ROUNDED < *limit).then_some((place, last.row))
+        };
+        let checked = queries.len().div_ceil(step);
+        let wrong: Vec<_> = queries.step_by(step).filter_map(is_nearer).collect();
+        wrong
+            .first()
+            .copied()
+            .filter(|_| wrong.len() > checked / FEW)
     }
 
     /// The share of the true rows that was found, over all queries. Distances are taken anew, since an index may have
@@ -242,6 +277,7 @@ mod tests {
         assert!(told(&[&[0, 1]]).contains("1 queries"));
         assert!(told(&[&[0, 1], &[3, 4]]).contains("row 4 of 4"));
         assert!(told(&[&[0, 1], &[3, -1]]).contains("row -1"));
+        assert!(told(&[&[0, 2], &[3, 2]]).contains("row 1 is nearer to query 0"));
         let floats = read("t.npy", &npy::tests::file("<f4", "(2, 2)", &[0; 16]));
         assert!(floats.expect_err("wrong").to_string().contains("f4"));
     }

@@ -8,7 +8,8 @@ use longbow_kernels::{Metric, Scalar};
 
 use crate::checkpoint::VectorSource;
 use crate::error::Result;
-use crate::mix::drawn;
+use crate::mix::{drawn, mix};
+use crate::quantized::block::FREE;
 use crate::quantized::{Progress, QuantizedGraph, QuantizedParams};
 use crate::space::{Query, Space};
 use crate::stats::SearchStats;
@@ -112,6 +113,19 @@ fn graph(edge_codes: bool) -> Result<QuantizedGraph> {
     QuantizedGraph::new(space, params)
 }
 
+impl QuantizedGraph {
+    /// Rows whose nodes are on the level above the lowest, too, while no insert runs.
+    fn above(&self) -> HashSet<u64> {
+        let blocks = &self.levels[1].blocks;
+        // SAFETY: no insert runs, and nodes above stand for nodes of the lowest level.
+        let below = (0..blocks.claimed()).map(|node| unsafe { blocks.row(node) });
+        let taken = below.filter(|node| *node != FREE);
+        taken
+            .map(|node| unsafe { self.ground().blocks.row(node as u32) })
+            .collect()
+    }
+}
+
 #[test]
 fn groups_that_come_one_after_the_other_are_found() -> Result<()> {
     for (seed, groups, size, spread) in [(1, 20, 300, 0.1), (2, 20, 300, 0.01), (3, 200, 40, 0.1)] {
@@ -183,6 +197,38 @@ fn groups_that_stay_are_found_when_others_are_replaced() -> Result<()> {
         data.check(&graph, rows.clone().filter(stay), &dead, &what)?;
         let live = rows.filter(|row| !dead.contains(row));
         data.check(&graph, live.step_by(7), &dead, &what)?;
+    }
+    Ok(())
+}
+
+/// Nodes at which walks for a group begin are succeeded by others of it, and serve until then.
+#[test]
+fn groups_are_found_while_rows_of_each_leave() -> Result<()> {
+    const GROUPS: usize = 300;
+    const SIZE: usize = 60;
+    for edge_codes in [true, false] {
+        let mut data = Groups::new(1, GROUPS, 0.05);
+        data.add((0..GROUPS * SIZE).map(|row| row / SIZE));
+        let graph = graph(edge_codes)?;
+        graph.prepare(data.bytes.iter().step_by(17).map(Vec::as_slice));
+        let rows = 0..data.rows.len() as u64;
+        data.insert(&graph, rows.clone())?;
+        let mut dead = HashSet::new();
+        for round in 0..2 {
+            // One in four, and those on the level above but for a few, where walks begin.
+            let above = graph.above();
+            let leaves =
+                |row: &u64| mix(*row + round) % 4 == 0 || *row > 300 && above.contains(row);
+            dead.extend(rows.clone().filter(leaves));
+            let what = format!("round {round}, codes of edges: {edge_codes}");
+            let stay = rows.clone().filter(|row| !dead.contains(row));
+            let stay: Vec<u64> = stay.step_by(3).collect();
+            graph.retire(&|row| dead.contains(&row))?;
+            let meanwhile = format!("while they leave, {what}");
+            data.check(&graph, stay.iter().copied(), &dead, &meanwhile)?;
+            while graph.remove(16) != Progress::Ended {}
+            data.check(&graph, stay.into_iter(), &dead, &what)?;
+        }
     }
     Ok(())
 }

@@ -1,0 +1,76 @@
+//! Each group of nodes has one on the level above.
+//!
+//! A level above the lowest is a sample of the one below. A group of nodes that are far from all of the sample would be found by
+//! few walks, since those begin elsewhere: one of it joins the sample when the group grows, and another succeeds it when it leaves.
+
+use super::QuantizedGraph;
+use super::level::Level;
+use super::link::FAR;
+use super::scratch::Scratch;
+
+/// Nodes near another of which one should be on the level above. Of nodes on a plane one in so many would be within half the way
+/// to the nearest of a sample of a 64th, of others fewer, so that few are there for no other reason.
+const MANY: usize = 16;
+
+impl QuantizedGraph {
+    /// How far what counts as near reaches around the node in `scratch`, if a walk for it began beyond that though many nodes of its level, which
+    /// the walk found and which are sorted, are within.
+    ///
+    /// # Safety
+    /// What was found was written.
+    pub(super) unsafe fn near_if_remote(&self, level: &Level, scratch: &Scratch) -> Option<f32> {
+        let near = FAR * scratch.found.get(MANY - 1)?.distance();
+        // SAFETY: the caller vouches for the nodes.
+        let start = unsafe {
+            let start = level.blocks.vector(scratch.start?.node());
+            self.encoder().between(scratch.query.vector(), start)
+        };
+        (near < start).then_some(near)
+    }
+
+    /// Puts others that stay in the places of nodes that leave a level above the lowest, where walks for those around them would begin
+    /// too far away.
+    pub(super) fn succeed(&self, height: usize, nodes: &[u32]) {
+        let mut scratch = self.pool.take();
+        scratch.bits.resize(self.encoder().dim() / 16, 0);
+        for node in nodes {
+            // SAFETY: listed nodes were written, and stay so until the removal ends.
+            scratch = match unsafe { self.succeed_one(height, *node, scratch) } {
+                Some(scratch) => scratch,
+                // The level is full, and does without.
+                None => return,
+            };
+        }
+        self.pool.give(scratch);
+    }
+
+    /// # Safety
+    /// The node was written, and its place is not given to another meanwhile.
+    unsafe fn succeed_one(
+        &self,
+        height: usize,
+        node: u32,
+        mut scratch: Box<Scratch>,
+    ) -> Option<Box<Scratch>> {
+        let below = &self.levels[height - 1];
+        // SAFETY: the caller vouches for the node, and so for the one that it stands for; edges lead to nodes that were written.
+        unsafe {
+            let gone = self.levels[height].blocks.row(node) as u32;
+            self.gather(below, gone, &mut scratch);
+            let Some(next) = scratch.found.iter().min().map(|next| next.node()) else {
+                return Some(scratch);
+            };
+            scratch = self.look_for(height - 1, next, scratch);
+            scratch.found.sort_unstable();
+            // Where walks don't come to it, the one that leaves was the only one to begin at.
+            let is_reached = scratch.found.iter().any(|found| found.node() == next);
+            let near = self.near_if_remote(below, &scratch);
+            if is_reached && near.is_none() {
+                return Some(scratch);
+            }
+            let near = near.filter(|_| is_reached);
+            let next = u64::from(next);
+            self.place_up((height, height), next, near, scratch).ok()
+        }
+    }
+}
