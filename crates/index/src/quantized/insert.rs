@@ -92,14 +92,7 @@ impl QuantizedGraph {
         scratch = self.walk_for_neighbors(height, scratch);
         // SAFETY: walks find nodes that were written.
         unsafe {
-            // By the code of the node alone, as its neighbours compare it: where rows are nearer to each other than to their codes, each of a
-            // group could else be passed over for another, and none lead out of it.
-            let here = scratch.query.vector();
-            for found in &mut scratch.found {
-                let there = level.blocks.vector(found.node());
-                *found = Candidate::new(self.encoder().between(here, there), found.node());
-            }
-            scratch.found.sort_unstable();
+            self.sort_by_codes(level, &mut scratch);
             let nearest = scratch.found.first();
             let is_near = |beyond: f32| nearest.is_some_and(|at| at.distance() <= beyond);
             if beyond.is_some_and(is_near) {
@@ -147,6 +140,24 @@ impl QuantizedGraph {
             let near = self.near_if_remote(level, &scratch);
             Ok((scratch, Some(Placed { node, near })))
         }
+    }
+
+    /// Sorts what was found by the distance to the code of the vector in `scratch`, as its neighbours will compare it: where rows are
+    /// nearer to each other than to their codes, each of a group could else be passed over for another, and none lead out of it.
+    ///
+    /// # Safety
+    /// What was found was written.
+    unsafe fn sort_by_codes(&self, level: &Level, scratch: &mut Scratch) {
+        let here = scratch.query.vector();
+        for found in &mut scratch.found {
+            // SAFETY: the caller vouches for the node.
+            let distance = unsafe {
+                let there = level.blocks.vector(found.node());
+                self.encoder().between(here, there)
+            };
+            *found = Candidate::new(distance, found.node());
+        }
+        scratch.found.sort_unstable();
     }
 
     /// Walks for the vector in `scratch`, and leaves in `scratch.found` the nodes that it may lead to: those near it that

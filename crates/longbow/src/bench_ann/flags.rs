@@ -195,7 +195,7 @@ fn refuse_what_counts_for_nothing(
         let path = matches.get_one::<PathBuf>(flag);
         path.is_some_and(|path| path.extension().is_some_and(|ending| ending == "parquet"))
     };
-    if is_named("column") && !["base", "queries"].iter().any(|flag| is_parquet(flag)) {
+    if is_named("column") && !["base", "queries"].iter().any(is_parquet) {
         return Err(
             "--column names a column of .parquet files, and neither --base nor --queries is one: leave it out"
                 .to_owned(),

@@ -120,9 +120,9 @@ impl QuantizedGraph {
         // SAFETY: no insert runs, and nodes above stand for nodes of the lowest level.
         let below = (0..blocks.claimed()).map(|node| unsafe { blocks.row(node) });
         let taken = below.filter(|node| *node != FREE);
-        taken
-            .map(|node| unsafe { self.ground().blocks.row(node as u32) })
-            .collect()
+        // SAFETY: as above.
+        let row = |node| unsafe { self.ground().blocks.row(node as u32) };
+        taken.map(row).collect()
     }
 }
 
@@ -217,8 +217,9 @@ fn groups_are_found_while_rows_of_each_leave() -> Result<()> {
         for round in 0..2 {
             // One in four, and those on the level above but for a few, where walks begin.
             let above = graph.above();
-            let leaves =
-                |row: &u64| mix(*row + round) % 4 == 0 || *row > 300 && above.contains(row);
+            let leaves = |row: &u64| {
+                mix(*row + round).is_multiple_of(4) || *row > 300 && above.contains(row)
+            };
             dead.extend(rows.clone().filter(leaves));
             let what = format!("round {round}, codes of edges: {edge_codes}");
             let stay = rows.clone().filter(|row| !dead.contains(row));
