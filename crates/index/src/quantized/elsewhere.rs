@@ -26,8 +26,6 @@ use crate::candidate::Candidate;
 pub(super) const NARROW: usize = 1;
 /// Those whose edges it follows when it looks elsewhere.
 pub(super) const WIDE: usize = 32;
-/// Nodes nearest to a query of which any may tell that it is far; where lengths of edges have to be computed, it is one.
-const SOME: usize = 4;
 /// Neighbours of a node that are nearer to it than a query that is far: fewer may be of a group of their own.
 const MANY: usize = SLOTS / 4;
 
@@ -40,14 +38,12 @@ impl<A: Admit> Walk<'_, A> {
         }
         // Once is enough.
         self.above = WIDE;
-        let (graph, level, front) = (self.graph, self.level(), &self.scratch.front);
-        let some = if level.blocks.coded() { SOME } else { 1 };
+        let nearest = self.scratch.front.first();
         // SAFETY: walks hold nodes that were written.
-        let is_far = |node| unsafe { graph.is_far(level, node) };
-        let is_far = self.looks && front.iter().take(some).any(is_far);
-        match front.nearest() {
-            Some(nearest) if is_far => self.begin_anew(nearest),
-            _ => false,
+        let is_far = |node: &Candidate| unsafe { self.graph.is_far(self.level(), *node) };
+        match nearest.filter(|nearest| self.looks && is_far(nearest)) {
+            Some(nearest) => self.begin_anew(nearest.distance()),
+            None => false,
         }
     }
 

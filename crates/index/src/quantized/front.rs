@@ -130,10 +130,10 @@ impl Front {
         self.next = self.next.min(self.keys.len());
     }
 
-    /// Its candidates, the nearest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = Candidate> {
-        let keys = self.keys.iter();
-        keys.map(|key| Candidate::new(distance(*key), node(*key)))
+    /// The nearest.
+    pub(super) fn first(&self) -> Option<Candidate> {
+        let first = self.keys.first();
+        first.map(|key| Candidate::new(distance(*key), node(*key)))
     }
 
     /// How far the nearest is.
