@@ -1,7 +1,6 @@
 //! Searches of the rows that pass a filter.
 
 use super::QuantizedGraph;
-use super::elsewhere::WIDE;
 use super::filtered_walk::FilteredWalk;
 use super::front::Front;
 use super::level::{LEVELS, Level};
@@ -179,13 +178,9 @@ impl FilteredSearch<'_> {
     /// Begins a walk along the nodes that pass.
     fn go_along(&mut self) {
         let scratch = self.leave();
-        match Walk::new(
-            self.passing.graph,
-            (1, LEVELS - 1),
-            (WIDE, WIDE),
-            Above,
-            scratch,
-        ) {
+        let graph = self.passing.graph;
+        let breadth = (graph.breadth(), graph.breadth());
+        match Walk::new(graph, (1, LEVELS - 1), breadth, Above, scratch) {
             Ok(walk) => self.phase = Phase::Above(walk),
             Err(scratch) => {
                 self.phase = Phase::Between(scratch);

@@ -44,6 +44,7 @@ impl QuantizedGraph {
         mut beyond: Option<f32>,
         mut scratch: Box<Scratch>,
     ) -> Result<Box<Scratch>> {
+        let is_drawn = lowest == 0 && top > 0;
         let mut height = lowest;
         while height <= top && height < LEVELS {
             let placed;
@@ -51,6 +52,9 @@ impl QuantizedGraph {
             let Some(placed) = placed else {
                 break;
             };
+            if height == 1 && !is_drawn {
+                self.remote.fetch_add(1, Ordering::Relaxed);
+            }
             stands_for = u64::from(placed.node);
             height += 1;
             beyond = None;
@@ -63,7 +67,7 @@ impl QuantizedGraph {
 
     /// The height of a row's tower: `l` or more with probability `FEWER ^ -l`, by a hash of the row, so that it does
     /// not depend on the order of inserts.
-    fn draw_level(&self, row: u64) -> usize {
+    pub(super) fn draw_level(&self, row: u64) -> usize {
         let hash = mix(row ^ mix(self.params.seed));
         let height = hash.trailing_zeros() / FEWER.trailing_zeros();
         (height as usize).min(LEVELS - 1)
@@ -171,6 +175,7 @@ impl QuantizedGraph {
         for top in [LEVELS - 1, height] {
             scratch = match Walk::new(self, (height, top), (ef, NARROW), Staying, scratch) {
                 Ok(mut walk) => {
+                    walk.looks = true;
                     walk.run();
                     walk.scratch
                 }

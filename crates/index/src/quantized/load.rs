@@ -47,6 +47,10 @@ impl QuantizedGraph {
         if rows > 0 {
             graph.levels.iter().for_each(|level| graph.lead(level));
         }
+        let above = graph.levels[1].blocks.claimed();
+        // SAFETY: all nodes were written, and none is free.
+        let remote = unsafe { graph.count_remote(0..above) };
+        graph.remote.store(remote, Ordering::Relaxed);
         graph.rows.store(rows, Ordering::Release);
         Ok(graph)
     }

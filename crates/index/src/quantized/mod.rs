@@ -97,6 +97,8 @@ pub struct QuantizedGraph {
     pool: Pool<Scratch>,
     /// Those in the graph whose insert has ended.
     rows: AtomicU64,
+    /// Nodes on the level above the lowest that were not drawn: see `remote`.
+    remote: AtomicU64,
     /// Held shared by each insert, and exclusively by what needs all nodes to be whole.
     still: RwLock<()>,
     visits: Visits,
@@ -121,6 +123,7 @@ impl QuantizedGraph {
             places: Places::new(),
             pool: Pool::new(),
             rows: AtomicU64::new(0),
+            remote: AtomicU64::new(0),
             still: RwLock::new(()),
             visits: Visits::new(),
             removal: Mutex::new(None),

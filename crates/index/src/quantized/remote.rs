@@ -3,7 +3,10 @@
 //! A level above the lowest is a sample of the one below. A group of nodes that are far from all of the sample would be found by
 //! few walks, since those begin elsewhere: one of it joins the sample when the group grows, and another succeeds it when it leaves.
 
+use crate::sync::atomic::Ordering;
+
 use super::QuantizedGraph;
+use super::elsewhere::{NARROW, WIDE};
 use super::level::Level;
 use super::link::FAR;
 use super::scratch::Scratch;
@@ -11,6 +14,8 @@ use super::scratch::Scratch;
 /// Nodes near another of which one should be on the level above. Of nodes on a plane one in so many would be within half the way
 /// to the nearest of a sample of a 64th, of others fewer, so that few are there for no other reason.
 const MANY: usize = 16;
+/// Where fewer than one node in so many was not drawn, groups are no matter.
+const HARDLY: u64 = 128;
 
 impl QuantizedGraph {
     /// How far what counts as near reaches around the node in `scratch`, if a walk for it began beyond that though many nodes of its level, which
@@ -26,6 +31,32 @@ impl QuantizedGraph {
             self.encoder().between(scratch.query.vector(), start)
         };
         (near < start).then_some(near)
+    }
+
+    /// Of how many nodes of each level above the edges are followed by a walk that cannot look elsewhere later: of one where there are
+    /// hardly groups.
+    pub(super) fn breadth(&self) -> usize {
+        let above = u64::from(self.levels[1].blocks.claimed());
+        match self.remote.load(Ordering::Relaxed) * HARDLY < above {
+            true => NARROW,
+            false => WIDE,
+        }
+    }
+
+    /// How many of some nodes of the level above the lowest were not drawn.
+    ///
+    /// # Safety
+    /// They and those that they stand for were written, and are not free.
+    pub(super) unsafe fn count_remote(&self, nodes: impl Iterator<Item = u32>) -> u64 {
+        let was_drawn = |node: &u32| {
+            // SAFETY: the caller vouches for the nodes.
+            let row = unsafe {
+                let below = self.levels[1].blocks.row(*node) as u32;
+                self.ground().blocks.row(below)
+            };
+            self.draw_level(row) > 0
+        };
+        nodes.filter(|node| !was_drawn(node)).count() as u64
     }
 
     /// Puts others that stay in the places of nodes that leave a level above the lowest, where walks for those around them would begin

@@ -161,7 +161,7 @@ impl QuantizedGraph {
             Stage::Above(height, from) => {
                 let Some(leaving) = removal.levels.get(height) else {
                     // Rows lead to nodes as edges do.
-                    self.forget(removal.levels.first());
+                    self.forget(&removal.levels);
                     self.visits.turn();
                     removal.stage = Stage::Visited;
                     return Progress::Waiting;
@@ -192,12 +192,16 @@ impl QuantizedGraph {
 }
 
 impl QuantizedGraph {
-    /// Forgets which nodes hold the rows that leave.
-    fn forget(&self, ground: Option<&Leaving>) {
-        let nodes = ground.map_or(&[][..], |ground| &ground.nodes);
+    /// Forgets which nodes hold the rows that leave, and those above that were not drawn.
+    fn forget(&self, levels: &[Leaving]) {
+        let nodes = |height: usize| levels.get(height).map_or(&[][..], |level| &level.nodes);
+        let (nodes, above) = (nodes(0), nodes(1));
         // SAFETY: listed nodes were written, and their places are not given to others yet.
         let row = |node: &u32| (unsafe { self.ground().blocks.row(*node) }, *node);
         self.places.forget(nodes.iter().map(row));
+        // SAFETY: as above, for those above, too.
+        let remote = unsafe { self.count_remote(above.iter().copied()) };
+        self.remote.fetch_sub(remote, Ordering::Relaxed);
     }
 }
 

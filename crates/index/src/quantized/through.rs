@@ -7,7 +7,6 @@
 use std::cell::Cell;
 
 use super::QuantizedGraph;
-use super::elsewhere::WIDE;
 use super::front::Front;
 use super::level::{LEVELS, Level};
 use super::passing::Passing;
@@ -105,7 +104,13 @@ impl<'a> Through<'a> {
         match start {
             // SAFETY: the caller vouches for the start.
             Some(start) => Ok(unsafe { Walk::lowest(graph, start, all, admit, scratch) }),
-            None => Walk::new(graph, (0, LEVELS - 1), (all, WIDE), admit, scratch),
+            None => Walk::new(
+                graph,
+                (0, LEVELS - 1),
+                (all, graph.breadth()),
+                admit,
+                scratch,
+            ),
         }
     }
 }

@@ -102,7 +102,7 @@ impl<'a, A: Admit> Walk<'a, A> {
             admit,
             ef,
             above,
-            looks: true,
+            looks: false,
             height: 0,
             bottom,
             before: None,
