@@ -47,7 +47,7 @@ impl Centre {
         }
     }
 
-    /// Reads what [`Encoder::save_centre`] wrote.
+    /// Reads what [`crate::encode::Encoder::save_centre`] wrote.
     pub(crate) fn load(space: Space, reader: &mut Reader<'_>) -> Result<Self> {
         let elements = reader.floats("centre", space.moved_dim())?;
         let sphere = (space.metric == Metric::Dot).then(|| Sphere::load(reader));
