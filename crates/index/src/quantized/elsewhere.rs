@@ -90,7 +90,7 @@ impl QuantizedGraph {
     ///
     /// # Safety
     /// The node was written, and the write happened before.
-    unsafe fn is_far(&self, level: &Level, nearest: Candidate) -> bool {
+    pub(super) unsafe fn is_far(&self, level: &Level, nearest: Candidate) -> bool {
         let blocks = &level.blocks;
         // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
         unsafe {

@@ -1,7 +1,7 @@
 //! Each group of nodes has one on the level above.
 //!
 //! A level above the lowest is a sample of the one below. A group of nodes that are far from all of the sample would be found by
-//! few walks, since those begin elsewhere: one of it joins the sample when the group grows, and another succeeds it when it leaves.
+//! few walks, since those begin elsewhere: the first of it, or one when it has grown, joins the sample, and another succeeds it when it leaves.
 
 use crate::sync::atomic::Ordering;
 
@@ -19,18 +19,22 @@ const HARDLY: u64 = 128;
 
 impl QuantizedGraph {
     /// How far what counts as near reaches around the node in `scratch`, if a walk for it began beyond that though many nodes of its level, which
-    /// the walk found and which are sorted, are within.
+    /// the walk found and which are sorted, are within; or if it is the first of its kind, far from all, for the others are to find it.
     ///
     /// # Safety
     /// What was found was written.
     pub(super) unsafe fn near_if_remote(&self, level: &Level, scratch: &Scratch) -> Option<f32> {
-        let near = FAR * scratch.found.get(MANY - 1)?.distance();
         // SAFETY: the caller vouches for the nodes.
-        let start = unsafe {
+        unsafe {
+            let nearest = scratch.found.first()?;
+            if self.is_far(level, *nearest) {
+                return Some(0.0);
+            }
+            let near = FAR * scratch.found.get(MANY - 1)?.distance();
             let start = level.blocks.vector(scratch.start?.node());
-            self.encoder().between(scratch.query.vector(), start)
-        };
-        (near < start).then_some(near)
+            let start = self.encoder().between(scratch.query.vector(), start);
+            (near < start).then_some(near)
+        }
     }
 
     /// Of how many nodes of each level above the edges are followed by a walk that cannot look elsewhere later: of one where there are
