@@ -11,6 +11,8 @@ use crate::sphere::Sphere;
 const FAR: f64 = 10.0;
 /// One in so many may be left out: more are no strays, and codes are to tell them apart, too.
 const FEW: usize = 32;
+/// Vectors that tell the middle: of that many, half are not far, and to sort all would take ten milliseconds of a put.
+const SOME: usize = 32;
 
 /// What codes are relative to.
 pub(crate) struct Centre {
@@ -65,12 +67,14 @@ impl Centre {
 
 /// Leaves out the vectors that are far from the middle of all, element by element, which a few cannot move.
 fn leave_out_far(vectors: &mut Vec<Vec<f32>>, dim: usize) {
-    let half = vectors.len() / 2;
-    if half == 0 {
+    let step = vectors.len().div_ceil(SOME).max(1);
+    let some: Vec<&Vec<f32>> = vectors.iter().step_by(step).collect();
+    if some.len() < 2 {
         return;
     }
     let middle_of = |at: usize| {
-        let mut elements: Vec<f32> = vectors.iter().map(|vector| vector[at]).collect();
+        let mut elements: Vec<f32> = some.iter().map(|vector| vector[at]).collect();
+        let half = elements.len() / 2;
         *elements.select_nth_unstable_by(half, f32::total_cmp).1
     };
     let middle: Vec<f32> = (0..dim).map(middle_of).collect();
@@ -80,11 +84,12 @@ fn leave_out_far(vectors: &mut Vec<Vec<f32>>, dim: usize) {
         squared.sum::<f64>()
     };
     let mut all: Vec<f64> = vectors.iter().map(away).collect();
+    let half = all.len() / 2;
     let typical = *all.select_nth_unstable_by(half, f64::total_cmp).1;
     let is_far = |away: f64| away > FAR * FAR * typical;
     let far = all.iter().filter(|away| is_far(**away)).count();
     // With none but equals around the middle, nothing says how far is far.
-    if typical > 0.0 && far <= vectors.len() / FEW {
+    if typical > 0.0 && (1..=vectors.len() / FEW).contains(&far) {
         vectors.retain(|vector| !is_far(away(vector)));
     }
 }

@@ -24,15 +24,21 @@ impl QuantizedGraph {
         self.space.check(row, vector)?;
         let _moving = self.still.read();
         let _visit = self.enter();
-        let mut scratch = self.pool.take();
+        let mut scratch = self.room();
         self.encoder().stored(vector, &mut scratch.query);
         self.fill_lut(&mut scratch);
-        scratch.bits.resize(self.encoder().dim() / 16, 0);
         let top = self.draw_level(row);
         scratch = self.place_up((0, top), row, None, scratch)?;
         self.pool.give(scratch);
         self.rows.fetch_add(1, Ordering::AcqRel);
         Ok(())
+    }
+
+    /// Room for who sets edges.
+    pub(super) fn room(&self) -> Box<Scratch> {
+        let mut scratch = self.pool.take();
+        scratch.bits.resize(self.encoder().dim() / 16, 0);
+        scratch
     }
 
     /// Adds a node to some levels, and to those above where walks should begin at it: the lowest for a row, each other one for its

@@ -66,17 +66,11 @@ impl QuantizedGraph {
     /// Puts others that stay in the places of nodes that leave a level above the lowest, where walks for those around them would begin
     /// too far away.
     pub(super) fn succeed(&self, height: usize, nodes: &[u32]) {
-        let mut scratch = self.pool.take();
-        scratch.bits.resize(self.encoder().dim() / 16, 0);
-        for node in nodes {
+        let room = nodes.iter().fold(self.room(), |room, node| {
             // SAFETY: listed nodes were written, and stay so until the removal ends.
-            scratch = match unsafe { self.succeed_one(height, *node, scratch) } {
-                Some(scratch) => scratch,
-                // The level is full, and does without.
-                None => return,
-            };
-        }
-        self.pool.give(scratch);
+            unsafe { self.succeed_one(height, *node, room) }
+        });
+        self.pool.give(room);
     }
 
     /// # Safety
@@ -86,14 +80,14 @@ impl QuantizedGraph {
         height: usize,
         node: u32,
         mut scratch: Box<Scratch>,
-    ) -> Option<Box<Scratch>> {
+    ) -> Box<Scratch> {
         let below = &self.levels[height - 1];
         // SAFETY: the caller vouches for the node, and so for the one that it stands for; edges lead to nodes that were written.
         unsafe {
             let gone = self.levels[height].blocks.row(node) as u32;
             self.gather(below, gone, &mut scratch);
             let Some(next) = scratch.found.iter().min().map(|next| next.node()) else {
-                return Some(scratch);
+                return scratch;
             };
             scratch = self.look_for(height - 1, next, scratch);
             scratch.found.sort_unstable();
@@ -101,11 +95,13 @@ impl QuantizedGraph {
             let is_reached = scratch.found.iter().any(|found| found.node() == next);
             let near = self.near_if_remote(below, &scratch);
             if is_reached && near.is_none() {
-                return Some(scratch);
+                return scratch;
             }
             let near = near.filter(|_| is_reached);
             let next = u64::from(next);
-            self.place_up((height, height), next, near, scratch).ok()
+            let placed = self.place_up((height, height), next, near, scratch);
+            // A level that is full does without.
+            placed.unwrap_or_else(|_| self.room())
         }
     }
 }

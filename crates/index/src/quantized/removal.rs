@@ -149,13 +149,10 @@ impl QuantizedGraph {
                     removal.stage = Stage::Above(1, 0);
                     return Progress::Working;
                 };
-                let end = leaving.around.len().min(from + most.max(1));
-                self.repair(height, &leaving.around[from..end]);
-                removal.stage = if end < leaving.around.len() {
-                    Stage::Around(height, end)
-                } else {
-                    Stage::Around(height + 1, 0)
-                };
+                let part = part(&leaving.around, from, most);
+                self.repair(height, part);
+                let (height, from) = after(part, &leaving.around, (height, from));
+                removal.stage = Stage::Around(height, from);
                 Progress::Working
             }
             Stage::Above(height, from) => {
@@ -166,13 +163,10 @@ impl QuantizedGraph {
                     removal.stage = Stage::Visited;
                     return Progress::Waiting;
                 };
-                let end = leaving.nodes.len().min(from + most.max(1));
-                self.succeed(height, &leaving.nodes[from..end]);
-                removal.stage = if end < leaving.nodes.len() {
-                    Stage::Above(height, end)
-                } else {
-                    Stage::Above(height + 1, 0)
-                };
+                let part = part(&leaving.nodes, from, most);
+                self.succeed(height, part);
+                let (height, from) = after(part, &leaving.nodes, (height, from));
+                removal.stage = Stage::Above(height, from);
                 Progress::Working
             }
             Stage::Visited => {
@@ -202,6 +196,19 @@ impl QuantizedGraph {
         // SAFETY: as above, for those above, too.
         let remote = unsafe { self.count_remote(above.iter().copied()) };
         self.remote.fetch_sub(remote, Ordering::Relaxed);
+    }
+}
+
+/// Some nodes of a level, from a place on.
+fn part(nodes: &[u32], from: usize, most: usize) -> &[u32] {
+    &nodes[from..nodes.len().min(from + most.max(1))]
+}
+
+/// Level and place after such a part.
+fn after(part: &[u32], nodes: &[u32], (height, from): (usize, usize)) -> (usize, usize) {
+    match from + part.len() {
+        end if end < nodes.len() => (height, end),
+        _ => (height + 1, 0),
     }
 }
 

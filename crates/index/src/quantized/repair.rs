@@ -20,13 +20,11 @@ const FEWEST: usize = 8;
 impl QuantizedGraph {
     /// Leads nodes of a level past those of their neighbours that leave.
     pub(super) fn repair(&self, height: usize, nodes: &[u32]) {
-        let mut scratch = self.pool.take();
-        scratch.bits.resize(self.encoder().dim() / 16, 0);
-        for node in nodes {
+        let room = nodes.iter().fold(self.room(), |room, node| {
             // SAFETY: listed nodes were written, and stay so until the removal ends.
-            scratch = unsafe { self.repair_one(height, *node, scratch) };
-        }
-        self.pool.give(scratch);
+            unsafe { self.repair_one(height, *node, room) }
+        });
+        self.pool.give(room);
     }
 
     /// # Safety

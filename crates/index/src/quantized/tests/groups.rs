@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use longbow_kernels::{Metric, Scalar};
 
+use super::led_to::reached_from;
 use crate::checkpoint::VectorSource;
 use crate::error::Result;
 use crate::mix::{drawn, mix};
@@ -126,18 +127,28 @@ impl QuantizedGraph {
     }
 }
 
+/// Nor may a later row cut the way from one to another.
 #[test]
 fn groups_that_come_one_after_the_other_are_found() -> Result<()> {
-    for (seed, groups, size, spread) in [(1, 20, 300, 0.1), (2, 20, 300, 0.01), (3, 200, 40, 0.1)] {
+    for (seed, groups, size, spread) in [
+        (1, 20, 300, 0.3),
+        (1, 20, 300, 0.1),
+        (4, 20, 300, 0.03),
+        (2, 20, 300, 0.01),
+        (3, 200, 40, 0.1),
+    ] {
         for edge_codes in [true, false] {
             let mut data = Groups::new(seed, groups, spread);
-            data.add((0..groups * size).map(|row| row / size));
+            let rows = data.add((0..groups * size).map(|row| row / size));
             let graph = graph(edge_codes)?;
             graph.prepare(data.bytes.iter().step_by(6).map(Vec::as_slice));
-            let rows = 0..data.rows.len() as u64;
             data.insert(&graph, rows.clone())?;
             let what = format!("{groups} groups of spread {spread}, codes of edges: {edge_codes}");
             data.check(&graph, rows.step_by(3), &HashSet::new(), &what)?;
+            for group in 0..groups {
+                let reached = reached_from(&graph, (group * size) as u32);
+                assert!(reached.iter().all(|is| *is), "{what}: from group {group}");
+            }
         }
     }
     Ok(())

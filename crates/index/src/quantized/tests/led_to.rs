@@ -70,7 +70,7 @@ impl Level {
 }
 
 /// Which nodes of the lowest level a walk of all edges comes to.
-fn reached_from(graph: &QuantizedGraph, node: u32) -> Vec<bool> {
+pub(super) fn reached_from(graph: &QuantizedGraph, node: u32) -> Vec<bool> {
     let level = graph.ground();
     let mut seen = vec![false; level.blocks.claimed() as usize];
     let mut next = vec![node];
@@ -220,50 +220,6 @@ fn edges_of_a_graph_that_was_read_are_counted_and_lost_nodes_led_to() -> Result<
         graph.save(&mut saved)?;
         let read = QuantizedGraph::load(graph.space(), graph.params(), &saved)?;
         check(&read, &format!("codes of edges: {edge_codes}"));
-    }
-    Ok(())
-}
-
-/// Rows that come group after group: no later one may cut the way from one group to another.
-#[test]
-fn groups_that_come_one_after_the_other_lead_to_each_other() -> Result<()> {
-    const DIM: usize = 96;
-    const GROUPS: usize = 20;
-    const ROWS: usize = 300;
-    for (seed, spread, edge_codes) in [
-        (1, 0.3, true),
-        (2, 0.1, true),
-        (4, 0.03, true),
-        (4, 0.03, false),
-    ] {
-        let space = Space {
-            scalar: Scalar::F32,
-            metric: Metric::Cosine,
-            dim: DIM,
-        };
-        let params = QuantizedParams {
-            edge_codes,
-            ..QuantizedParams::default()
-        };
-        let graph = QuantizedGraph::new(space, params)?;
-        let mut next = drawn(seed);
-        let mut vectors: Vec<Vec<u8>> = Vec::new();
-        for _ in 0..GROUPS {
-            let centre: Vec<f32> = (0..DIM).map(|_| next() - 0.5).collect();
-            for _ in 0..ROWS {
-                let vector = centre.iter().map(|x| x + spread * (next() - 0.5));
-                vectors.push(vector.flat_map(f32::to_le_bytes).collect());
-            }
-        }
-        graph.prepare(vectors.iter().step_by(6).map(Vec::as_slice));
-        for (row, vector) in vectors.iter().enumerate() {
-            graph.insert(row as u64, vector)?;
-        }
-        for group in 0..GROUPS {
-            let reached = reached_from(&graph, (group * ROWS) as u32);
-            let count = reached.iter().filter(|is| **is).count();
-            assert_eq!(count, GROUPS * ROWS, "spread {spread}, from group {group}");
-        }
     }
     Ok(())
 }
