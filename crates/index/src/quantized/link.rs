@@ -32,9 +32,8 @@ impl QuantizedGraph {
     /// Worth most are edges apart: those to a neighbour for which no nearer one stands in, being nearer to it than the
     /// node is. They lead into all directions, and far. The rest of the slots is for the nearest of all others.
     ///
-    /// Neighbours far away, by the new edge or by most others, for which `new` stands in from now on are added to `handed`:
-    /// `new`, or one to which it leads, should lead to them, or else, where data is in clusters, the way to another cluster
-    /// may be lost.
+    /// Far neighbours for which `new` stands in from now on are added to `handed`: `new`, or one to which it leads, should
+    /// lead to them, or else, where data is in clusters, the way to another cluster may be lost.
     pub(super) unsafe fn link(
         &self,
         level: &Level,
@@ -170,7 +169,6 @@ impl QuantizedGraph {
                 stands_in: None,
             };
             let mut nearest = f32::INFINITY;
-            let typical = around.typical(ids);
             for (slot, id) in apart {
                 let other = level.blocks.vector(*id);
                 if level.blocks.coded() {
@@ -184,7 +182,7 @@ impl QuantizedGraph {
                     }
                 } else if between < around.lengths[slot] {
                     around.apart &= !(1 << slot);
-                    if around.lengths[slot] > FAR * around.length.min(typical) {
+                    if around.lengths[slot] > FAR * around.length {
                         handed.push(*id);
                     }
                 }
@@ -257,17 +255,6 @@ struct Around {
 }
 
 impl Around {
-    /// What half of the edges are longer than.
-    fn typical(&self, ids: &[u32; SLOTS]) -> f32 {
-        let linked = self.lengths.iter().zip(ids).filter(|(_, id)| **id != NONE);
-        let mut lengths: Vec<f32> = linked.map(|(length, _)| *length).collect();
-        let middle = lengths.len() / 2;
-        match lengths.is_empty() {
-            true => f32::INFINITY,
-            false => *lengths.select_nth_unstable_by(middle, f32::total_cmp).1,
-        }
-    }
-
     /// The slot for the new edge, if it is worth one and free or can be made so. `let_go` gives up the edge of a slot, which may have to be longer than
     /// the new one: `None` if it is not, false if the edge has to stay.
     fn slot(
