@@ -129,14 +129,11 @@ impl QuantizedGraph {
             level.blocks.apart(node).store(apart, Ordering::Relaxed);
             let mut handed = std::mem::take(&mut scratch.handed);
             for (place, neighbor) in chosen.iter().enumerate() {
-                let why = if place == 0 {
-                    Why::Nearest
-                } else {
-                    Why::Chosen
-                };
+                let why = if place == 0 { Why::Guides } else { Why::Chosen };
                 let link = (neighbor.node(), node, why);
                 self.link(level, link, &mut scratch.bits, &mut handed);
             }
+            self.mark_guided(level, node);
             for far in handed.drain(..) {
                 self.hand_on(level, node, far, &mut scratch.bits);
             }

@@ -1,6 +1,6 @@
 //! Edges from the neighbours of a node to it.
 
-use std::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 use longbow_kernels::rabitq::SLOTS;
 
@@ -17,11 +17,26 @@ impl QuantizedGraph {
             return;
         }
         let mut at = node;
-        for _ in 0..HANDS {
-            // SAFETY: the caller vouches for both nodes, and neighbours were written before they were linked.
-            match unsafe { self.link(level, (at, far, Why::Handed), bits, &mut Vec::new()) } {
-                Some(nearer) if nearer != far => at = nearer,
-                _ => return,
+        let nobody = &mut Vec::new();
+        // SAFETY: the caller vouches for both nodes, and neighbours were written before they were linked.
+        unsafe {
+            for _ in 0..HANDS {
+                match self.link(level, (at, far, Why::Handed), bits, nobody) {
+                    Some(nearer) if nearer != far => at = nearer,
+                    _ => break,
+                }
+            }
+            let nearest = level.blocks.nearest(far);
+            if at == far
+                || nearest != NONE
+                    && self.length(level, far, nearest) <= self.length(level, far, at)
+            {
+                return;
+            }
+            self.link(level, (at, far, Why::Guides), bits, nobody);
+            let leads = |id: &AtomicU32| id.load(Ordering::Relaxed) == far;
+            if level.blocks.ids(at).iter().any(leads) {
+                self.link(level, (far, at, Why::Chosen), bits, nobody);
             }
         }
     }
@@ -51,18 +66,30 @@ impl QuantizedGraph {
                 return None;
             }
             let mut around = self.look_around(level, (node, new), &ids, handed);
-            if why == Why::Nearest {
+            if matches!(why, Why::Nearest | Why::Guides) {
                 around.stands_in = None;
             }
+            let mut guided = 0;
             let slot = around.slot(&ids, why, |slot, must_be_farther| {
-                let is_farther = || self.length(level, node, ids[slot]) > around.length;
-                (!must_be_farther || is_farther()).then(|| level.blocks.let_go(ids[slot]))
+                let to = ids[slot];
+                if must_be_farther && self.length(level, node, to) <= around.length {
+                    return None;
+                }
+                if guided < GUIDED && self.guides(level, node, to) {
+                    guided += 1;
+                    return Some(false);
+                }
+                let is_full = why == Why::Guides && guided == GUIDED;
+                (!is_full).then(|| level.blocks.let_go(to))
             });
             if let Some(slot) = slot {
                 let is_apart = u32::from(around.stands_in.is_none());
                 let apart = around.apart & !(1 << slot) | is_apart << slot;
                 self.set_edge(level, node, slot, new, bits);
                 level.blocks.apart(node).store(apart, Ordering::Relaxed);
+                if slot > 0 && around.length < around.lengths[0] {
+                    self.put_first(level, node, slot, bits);
+                }
             }
             around.stands_in
         }
@@ -104,6 +131,58 @@ impl QuantizedGraph {
                 }
                 (node, new) = (new, passed);
             }
+        }
+    }
+
+    /// Whether a node guides another: it is the nearest that the other leads to. Then it goes on leading there, however long the way
+    /// is, or hands that on to a nearer one. What leads to a row that lies far out are else in the end only others as far
+    /// out, and no walk for it comes to those, for all others are nearer to it.
+    ///
+    /// # Safety
+    /// The nodes were written.
+    #[inline(always)]
+    pub(super) unsafe fn guides(&self, level: &Level, node: u32, to: u32) -> bool {
+        // SAFETY: the caller vouches for the nodes.
+        unsafe { level.blocks.nearest(to) == node && !level.blocks.is_leaving(to) }
+    }
+
+    /// Takes the edges to those that a new node guides for edges apart, so that they are handed on.
+    ///
+    /// # Safety
+    /// The nodes were written.
+    pub(super) unsafe fn mark_guided(&self, level: &Level, node: u32) {
+        let _change = level.lock(node);
+        // SAFETY: the caller vouches for the nodes, and links lead to nodes that were written.
+        unsafe {
+            let ids = level.blocks.ids(node).iter().enumerate();
+            let ids = ids.map(|(slot, id)| (slot, id.load(Ordering::Relaxed)));
+            let guided = ids.filter(|(_, id)| *id != NONE && self.guides(level, node, *id));
+            let marks = guided.fold(0, |marks, (slot, _)| marks | 1 << slot);
+            level.blocks.apart(node).fetch_or(marks, Ordering::Relaxed);
+        }
+    }
+
+    /// Exchanges the first edge of a node for that in another slot, which is the nearest.
+    ///
+    /// # Safety
+    /// The nodes were written, and the caller holds the lock of this one.
+    pub(super) unsafe fn put_first(&self, level: &Level, node: u32, slot: usize, bits: &mut [u16]) {
+        let blocks = &level.blocks;
+        // SAFETY: the caller vouches for the nodes.
+        unsafe {
+            let [first, nearest] = [0, slot].map(|at| blocks.ids(node)[at].load(Ordering::Relaxed));
+            self.set_edge(level, node, 0, nearest, bits);
+            blocks.led_to(nearest).uncount();
+            if first == NONE {
+                blocks.clear_edge(node, slot);
+            } else {
+                self.set_edge(level, node, slot, first, bits);
+                blocks.led_to(first).uncount();
+            }
+            let apart = blocks.apart(node).load(Ordering::Relaxed);
+            let differ = (apart ^ apart >> slot) & 1;
+            let apart = apart ^ (differ | differ << slot);
+            blocks.apart(node).store(apart, Ordering::Relaxed);
         }
     }
 
@@ -181,8 +260,11 @@ impl QuantizedGraph {
                         around.stands_in = Some(*id);
                     }
                 } else if between < around.lengths[slot] {
-                    around.apart &= !(1 << slot);
-                    if around.lengths[slot] > FAR * around.length {
+                    let guides = self.guides(level, node, *id);
+                    if !guides {
+                        around.apart &= !(1 << slot);
+                    }
+                    if guides || around.lengths[slot] > FAR * around.length {
                         handed.push(*id);
                     }
                 }
@@ -236,8 +318,10 @@ impl QuantizedGraph {
 pub(super) enum Why {
     /// The other has chosen it.
     Chosen,
-    /// It is nearest to the other, and leads to it however the errors of codes fall out.
+    /// It is near to the other, and leads to it however the errors of codes fall out.
     Nearest,
+    /// It is the nearest to the other, and leads to it however long the way is: see [`QuantizedGraph::guides`].
+    Guides,
     /// A node led there before for which this one stands in.
     Handed,
 }
@@ -261,7 +345,7 @@ impl Around {
         &self,
         ids: &[u32; SLOTS],
         why: Why,
-        let_go: impl Fn(usize, bool) -> Option<bool>,
+        mut let_go: impl FnMut(usize, bool) -> Option<bool>,
     ) -> Option<usize> {
         let is_apart = self.stands_in.is_none();
         if !is_apart && why == Why::Handed {
@@ -274,7 +358,7 @@ impl Around {
             let slots = (0..SLOTS).filter(|slot| mask >> slot & 1 == 1);
             slots.max_by(|a, b| self.lengths[*a].total_cmp(&self.lengths[*b]))
         };
-        let first = |mut mask: u32, must_be_farther: bool| {
+        let mut first = |mut mask: u32, must_be_farther: bool| {
             while let Some(slot) = farthest(mask) {
                 if let_go(slot, must_be_farther)? {
                     return Some(slot);
@@ -284,12 +368,14 @@ impl Around {
             None
         };
         match is_apart {
-            true => first(!self.apart, false).or_else(|| first(self.apart, true)),
+            true => first(!self.apart, false).or_else(|| first(self.apart, why != Why::Guides)),
             false => first(!self.apart, true),
         }
     }
 }
 
+/// Others that a node guides, at most: where one is the nearest to many, it would lead to nothing else.
+pub(super) const GUIDED: usize = 12;
 /// Nodes that are asked at most to lead to a far one.
 const HANDS: usize = 16;
 /// Squared length of an edge, as a multiple of another's, from which it is far.

@@ -7,7 +7,7 @@ use longbow_kernels::rabitq::SLOTS;
 use super::QuantizedGraph;
 use super::block::NONE;
 use super::level::Level;
-use super::link::Why;
+use super::link::{GUIDED, Why};
 use super::scratch::Scratch;
 use crate::candidate::Candidate;
 use crate::led_to::KEPT;
@@ -57,7 +57,11 @@ impl QuantizedGraph {
                 if place > 0 && level.blocks.led_to(node).get() >= KEPT {
                     break;
                 }
-                let link = (other.node(), node, Why::Nearest);
+                let why = match place {
+                    0 => Why::Guides,
+                    _ => Why::Nearest,
+                };
+                let link = (other.node(), node, why);
                 self.link(level, link, &mut scratch.bits, &mut Vec::new());
             }
             if let Some(nearest) = stay.first()
@@ -156,12 +160,16 @@ impl QuantizedGraph {
                     None => left.push(candidate.node()),
                 }
             }
-            let mut left = left.into_iter();
+            let (mut left, mut guided) = (left.into_iter(), 0);
             for (slot, place) in places.iter_mut().enumerate().filter(|(_, id)| **id == NONE) {
                 let before = slots[slot].load(Ordering::Relaxed);
-                if before != NONE && !level.blocks.let_go(before) {
-                    *place = before;
-                    continue;
+                if before != NONE {
+                    let guides = guided < GUIDED && self.guides(level, node, before);
+                    guided += usize::from(guides);
+                    if guides || !level.blocks.let_go(before) {
+                        *place = before;
+                        continue;
+                    }
                 }
                 match left.next() {
                     Some(to) => {
@@ -177,6 +185,11 @@ impl QuantizedGraph {
                 apart |= slot.map_or(0, |slot| 1 << slot);
             }
             level.blocks.apart(node).store(apart, Ordering::Relaxed);
+            let nearest = chosen.first().map(|nearest| nearest.node());
+            let at = places.iter().position(|id| Some(*id) == nearest);
+            if let Some(at) = at.filter(|at| *at > 0) {
+                self.put_first(level, node, at, bits);
+            }
         }
     }
 

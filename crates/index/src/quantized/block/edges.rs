@@ -36,6 +36,17 @@ impl Blocks {
         unsafe { self.is_leaving(to) || self.led_to(to).let_go() }
     }
 
+    /// The nearest neighbour of a node, or [`NONE`]: its edge has the first slot.
+    ///
+    /// # Safety
+    /// As [`Blocks::ids`].
+    #[inline(always)]
+    pub(in crate::quantized) unsafe fn nearest(&self, node: u32) -> u32 {
+        // SAFETY: the caller vouches for the node.
+        let ids = unsafe { self.ids(node) };
+        ids[0].load(Ordering::Relaxed)
+    }
+
     /// About the squared lengths of a node's edges, which have codes, without reading the nodes that they lead to: half of a
     /// `factor` is the residual's squared length by its product with its signs, and that is `sqrt(2 / pi)` of both lengths
     /// multiplied, give or take half of `1 / sqrt(dim)` of it. Those of free slots mean nothing.

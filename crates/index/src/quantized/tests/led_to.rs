@@ -27,7 +27,7 @@ fn graph(dim: usize, edge_codes: bool) -> Result<QuantizedGraph> {
     QuantizedGraph::new(space, params)
 }
 
-fn insert(graph: &QuantizedGraph, row: u64, vector: &[f32]) -> Result<()> {
+pub(super) fn insert(graph: &QuantizedGraph, row: u64, vector: &[f32]) -> Result<()> {
     let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
     graph.insert(row, &bytes)
 }

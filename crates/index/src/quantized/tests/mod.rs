@@ -1,3 +1,4 @@
+mod far_out;
 mod groups;
 mod led_to;
 
