@@ -61,7 +61,9 @@ impl Searcher<'_> {
         match self.codes() {
             Some(graph) if !coded.is_whole() => {
                 let few = (self.k, coded.clusters);
-                let (near, scanned) = codes.nearest(query, few, &shown, stats);
+                let originals = Originals::new(self.view, self.column);
+                let (near, scanned) = codes.nearest(query, few, &shown, &originals, stats);
+                originals.check()?;
                 // These count where they are compared again.
                 found.rows_scanned += (scanned - near.len()) as u64;
                 self.scan_codes(graph, near.into_iter(), query, top, found)?;

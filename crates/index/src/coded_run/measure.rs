@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use longbow_kernels::Kernels;
 use longbow_kernels::rabitq::SLOTS;
 
+use super::scan::SURE_OF_SOME;
 use super::{CodedRun, NONE};
 use crate::checkpoint::VectorSource;
 use crate::error::Result;
@@ -22,6 +23,9 @@ pub(super) const NEAREST: [usize; 4] = [1, 3, 10, 100];
 /// The part of the nearest that a search may miss whose effort is no more than what it is to find. Twice the effort, half of
 /// it: with a graph it is much alike.
 const MISSED: f32 = 0.05;
+/// More than this of the nearest is found for sure only in all clusters: where ten of the nearest of 64 rows are none elsewhere, three in 640 may
+/// be by chance.
+const TOLD: f32 = 1.0 - 3.0 / 640.0;
 /// Efforts by which it is judged whether codes are of use.
 const EFFORTS: [usize; 3] = [10, 30, 100];
 
@@ -79,8 +83,9 @@ impl CodedRun {
         let mut top = TopK::new(most);
         let others = |row: u64| row != own;
         let stats = &mut SearchStats::default();
-        // By estimates, as searches find them: to be surer would take many times as long.
-        let near = self.nearest(&query, (most, self.clusters()), &others, stats);
+        // As searches of some clusters find them: to be surer would take many times as long.
+        let few = (most, self.clusters(), SURE_OF_SOME);
+        let near = self.nearest_so_sure(&query, few, &others, originals, stats);
         for row in near.0 {
             if let Some(vector) = originals.vector(row) {
                 let distance = query.distance(vector);
@@ -112,13 +117,13 @@ impl CodedRun {
     }
 
     /// How many clusters a search for the `k` nearest is to read, so that it finds this part of them. All, if that was not
-    /// measured.
+    /// measured, or is more than a sample tells.
     #[must_use]
     pub fn clusters_for(&self, k: usize, recall: f32) -> usize {
         let of = NEAREST.iter().position(|nearest| k <= *nearest);
         let curve = of.map_or(&[][..], |of| &self.recall[of]);
         match curve.partition_point(|reached| *reached < recall) {
-            below if below < curve.len() => below + 1,
+            below if below < curve.len() && recall <= TOLD => below + 1,
             _ => self.clusters(),
         }
     }

@@ -57,15 +57,6 @@ fn blocks(clusters: &[Part]) -> impl Iterator<Item = (f32, usize)> {
     clusters.iter().flat_map(blocks)
 }
 
-/// For who compares no vectors.
-struct Nothing;
-
-impl VectorSource for Nothing {
-    fn vector(&self, _: u64) -> Option<&[u8]> {
-        None
-    }
-}
-
 /// From which estimate on a row is too far, and by how much of its factor an estimate may be too large.
 #[derive(Clone, Copy)]
 struct Limit {
@@ -101,16 +92,23 @@ impl CodedRun {
         let mut order = self.order(aim, clusters);
         order.truncate(clusters);
         order.sort_unstable();
-        let sure = match order.len() < self.clusters() {
-            true => SURE_OF_SOME,
-            false => SURE,
-        };
-        scan.offer(&scan.parts(&order), sure, top, stats)
+        scan.offer(&scan.parts(&order), self.sure(order.len()), top, stats)
     }
 
-    /// Those of the rows that are wanted which may be among the `k` nearest of some clusters, the nearest, by their estimates
-    /// alone: for who compares them by better codes. At least `k`, unless there are not so many; those of all clusters
+    /// Standard errors that are reckoned with where so many clusters are read.
+    fn sure(&self, clusters: usize) -> f32 {
+        match clusters < self.clusters() {
+            true => SURE_OF_SOME,
+            false => SURE,
+        }
+    }
+
+    /// Those of the rows that are wanted which may be among the `k` nearest of some clusters, the nearest, by their estimates:
+    /// for who compares them by better codes. At least `k`, unless there are not so many; those of all clusters
     /// then. And from how many rows they are.
+    ///
+    /// The vectors of the `k` nearest by their estimates are compared, to know which others may come before them: rows that are much
+    /// alike are off together, so that the least of many estimates lies below all distances.
     ///
     /// # Panics
     /// If the query was prepared for another space.
@@ -119,10 +117,24 @@ impl CodedRun {
         query: &Query,
         (k, clusters): (usize, usize),
         wanted: &dyn Fn(u64) -> bool,
+        originals: &dyn VectorSource,
+        stats: &mut SearchStats,
+    ) -> (Vec<u64>, usize) {
+        let few = (k, clusters, self.sure(clusters));
+        self.nearest_so_sure(query, few, wanted, originals, stats)
+    }
+
+    /// The same, of which one that is off by more than so many standard errors may be missed.
+    pub(super) fn nearest_so_sure(
+        &self,
+        query: &Query,
+        (k, clusters, sure): (usize, usize, f32),
+        wanted: &dyn Fn(u64) -> bool,
+        originals: &dyn VectorSource,
         stats: &mut SearchStats,
     ) -> (Vec<u64>, usize) {
         let aim = self.frame().aim(query);
-        let scan = self.begin(&aim, (0, wanted), &Nothing);
+        let scan = self.begin(&aim, (0, wanted), originals);
         let mut order = self.order(&aim, clusters);
         let mut read = clusters.min(order.len());
         loop {
@@ -133,15 +145,20 @@ impl CodedRun {
                 read = order.len();
                 continue;
             }
-            let limit = match nearest.last() {
-                Some(last) if nearest.len() == k => scan.limit_by(last.distance()),
-                _ => Limit::NONE,
+            let mut top = TopK::new(k);
+            scan.compare(&nearest, AHEAD.0, &mut top, stats);
+            let limit = match top.bound() < f32::INFINITY {
+                true => scan.limit(&top, sure),
+                false => Limit::NONE,
             };
             let mut open = Vec::new();
             scan.among(&parts, &estimates, limit, &mut open);
-            let rows = open.iter().filter(|of| scan.is_wanted(of.node()));
-            let rows = rows.map(|of| self.rows[of.node() as usize]).collect();
-            return (rows, parts.iter().map(|part| part.rows).sum());
+            let mut places: Vec<u32> = nearest.iter().chain(&open).map(|of| of.node()).collect();
+            places.sort_unstable();
+            places.dedup();
+            places.retain(|place| scan.is_wanted(*place));
+            let rows = places.iter().map(|place| self.rows[*place as usize]);
+            return (rows.collect(), parts.iter().map(|part| part.rows).sum());
         }
     }
 
@@ -424,14 +441,6 @@ impl Scan<'_> {
         Limit {
             most: self.most(top),
             slack: self.slack(distance, sure),
-        }
-    }
-
-    /// What a row is estimated by that may come before one of this estimate.
-    fn limit_by(&self, estimate: f32) -> Limit {
-        Limit {
-            most: estimate,
-            slack: self.slack(estimate.max(0.0).sqrt(), SURE_OF_SOME),
         }
     }
 

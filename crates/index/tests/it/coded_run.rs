@@ -332,7 +332,7 @@ fn the_nearest_clusters_have_as_many_of_the_nearest_as_was_measured() -> Result<
             let (mut hits, mut rows) = (0, 0);
             for query in &data.queries {
                 let stats = &mut SearchStats::default();
-                let (near, scanned) = run.nearest(query, (10, clusters), &|_| true, stats);
+                let (near, scanned) = run.nearest(query, (10, clusters), &|_| true, &data, stats);
                 let exact = data.exact(query, 10, &passes);
                 hits += exact.iter().filter(|of| near.contains(&of.row)).count();
                 rows += scanned;
@@ -414,11 +414,38 @@ fn what_the_nearest_clusters_lack_is_taken_from_the_others() -> Result<()> {
             (10, &|_| false, 0),
         ] {
             let stats = &mut SearchStats::default();
-            let (near, _) = run.nearest(query, (k, 1), wanted, stats);
+            let (near, _) = run.nearest(query, (k, 1), wanted, &data, stats);
             assert!(near.len() >= expected, "{} of {expected}", near.len());
             assert!(near.iter().all(|row| wanted(*row)));
         }
     }
+    Ok(())
+}
+
+#[test]
+fn rows_that_are_alike_are_among_the_nearest_though_their_codes_are_off_together() -> Result<()> {
+    let space = space(Scalar::F32, Metric::Euclidean, 128);
+    let data = Data::spread(space, (9_000, 150), 0.01, 3)?;
+    let elsewhere = Data::spread(space, (1, 150), 0.01, 4)?;
+    let vectors: Vec<(u64, &[u8])> = (0..9_000).map(|row| (row, data.vector(row))).collect();
+    let frame = Frame::around(space, 7, &vectors)?;
+    let run = CodedRun::clustered(&frame, &vectors, &|| ());
+    let (few, mut hits, stats) = (run.clusters() / 2, 0, &mut SearchStats::default());
+    for query in &elsewhere.queries {
+        let mut top = TopK::new(10);
+        run.scan(
+            &frame.aim(query),
+            few,
+            (0, &|_| true),
+            &data,
+            &mut top,
+            stats,
+        );
+        let (near, _) = run.nearest(query, (10, few), &|_| true, &data, stats);
+        let compared = top.into_sorted();
+        hits += compared.iter().filter(|of| near.contains(&of.row)).count();
+    }
+    assert!(hits >= 490, "{hits} of 500");
     Ok(())
 }
 
@@ -432,9 +459,10 @@ fn vectors_that_cannot_be_parted_are_one_cluster() -> Result<()> {
     let empty = CodedRun::clustered(&Frame::around(data.space, 7, &[])?, &[], &|| ());
     for query in &data.queries {
         let stats = &mut SearchStats::default();
-        let (near, _) = run.nearest(query, (10, 1), &|_| true, stats);
+        let (near, _) = run.nearest(query, (10, 1), &|_| true, &data, stats);
         assert!(near.len() >= 10);
-        assert!(empty.nearest(query, (10, 1), &|_| true, stats).0.is_empty());
+        let none = empty.nearest(query, (10, 1), &|_| true, &data, stats);
+        assert!(none.0.is_empty());
     }
     Ok(())
 }
