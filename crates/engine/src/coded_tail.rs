@@ -183,14 +183,6 @@ impl CodedTail {
         Ok(done)
     }
 
-    /// Forgets runs with rows from a number on, which did not come after all.
-    pub fn cut(&self, next_row: u64) {
-        let _changing = self.changing.lock();
-        let mut runs = self.runs_from(0);
-        runs.retain(|run| run.end <= next_row);
-        self.set(runs);
-    }
-
     /// Takes a run in the place of those that it absorbed, unless somebody else has changed them.
     fn put(&self, run: Coded, watermark: u64) {
         let _changing = self.changing.lock();

@@ -354,6 +354,19 @@ impl ColumnIndex {
         Some((first, last, running))
     }
 
+    /// Takes rows that nobody sees yet, if no others before them wait: [`ColumnIndex::finish`] or [`ColumnIndex::give_back`] is told of
+    /// them when they are seen.
+    pub(crate) fn claim_unseen(&self, first: u64, end: u64) -> Option<RwLockReadGuard<'_, ()>> {
+        let running = self.run()?;
+        let mut progress = self.progress.lock();
+        let rests = progress.claimed == first && self.watermark() == first;
+        if !rests || !progress.returned.is_empty() {
+            return None;
+        }
+        progress.claimed = end;
+        Some(running)
+    }
+
     /// Gives the last rows of a claim back, which could not be taken: they are claimed again.
     pub(crate) fn give_back(&self, first: u64, last: u64) {
         self.progress.lock().returned.push((first, last));

@@ -18,10 +18,10 @@ use crate::graph_options::GraphOptions;
 use crate::id::Id;
 use crate::index_kind::IndexKind;
 use crate::index_policy::IndexPolicy;
-use crate::indexer;
 use crate::schema::{DatasetSchema, VectorColumn};
 use crate::tail::{Tail, TailBatch};
 use crate::text_index::TextIndex;
+use crate::unseen::{self, Unseen};
 use crate::view::View;
 
 /// How often somebody who waits for an index that is yet to be begun looks whether there is still to be one.
@@ -252,32 +252,40 @@ impl Dataset {
     /// # Errors
     /// If an id is null; nothing is changed then.
     pub(crate) fn apply_put(&self, index: u64, batch: Arc<Batch>) -> Result<u64> {
+        let indexes = self.indexes();
         let are_many = batch.bytes() >= LEAST_BYTES as u64;
         let is_searched = |index: &Arc<ColumnIndex>| index.searched.is_of_late();
-        let is_coded = are_many && self.indexes.load().iter().any(is_searched);
-        if is_coded {
-            self.code_unseen(&batch);
+        if !are_many || !indexes.iter().any(is_searched) {
+            return self.take_batch(index, batch);
         }
+        // What would be refused has no place in an index.
+        let id = self.view().schema.id;
+        self.state.lock().ids.check_column(&batch, id)?;
+        let unseen = self.prepare_unseen(&batch, &indexes);
         let applied = self.take_batch(index, batch);
-        if is_coded && applied.is_err() {
-            let next_row = self.view().next_row;
-            let indexes = self.indexes();
-            indexes.iter().for_each(|index| index.coded.cut(next_row));
-        }
+        assert!(
+            applied.is_ok(),
+            "a batch was checked and is refused: {applied:?}"
+        );
+        unseen.into_iter().for_each(Unseen::are_seen);
         applied
     }
 
-    /// Makes codes of rows that come next, before anybody sees them: compared by their vectors they would be at thirty times the
-    /// price, by searches that contend for memory with whoever makes their codes meanwhile. Without the lock of the state,
-    /// for which others would wait; only who applies, who is here, gives row numbers.
-    fn code_unseen(&self, batch: &Arc<Batch>) {
+    /// Has rows that come next put into indexes, or their codes made, before anybody sees them: compared by their vectors they would be
+    /// at thirty times the price, by searches that contend for memory with whoever makes their codes meanwhile. Without the lock of
+    /// the state, for which others would wait; only who applies, who is here, gives row numbers.
+    fn prepare_unseen<'a>(
+        &self,
+        batch: &Arc<Batch>,
+        indexes: &'a [Arc<ColumnIndex>],
+    ) -> Vec<Unseen<'a>> {
         let mut view = View::clone(&self.view());
         let (first_row, rows) = (view.next_row, batch.rows() as u64);
         view.next_row += rows;
         let batch = Arc::clone(batch);
         view.tail.push(TailBatch { first_row, batch });
         // Of this moment still, in which the rows that they replace live.
-        indexer::code_unseen(self, &view, rows);
+        unseen::prepare(self, &view, rows, indexes)
     }
 
     fn take_batch(&self, index: u64, batch: Arc<Batch>) -> Result<u64> {

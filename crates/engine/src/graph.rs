@@ -312,6 +312,17 @@ impl Graph {
         Ok(())
     }
 
+    /// The same in a quarter of the time, where that can be; what is left undone then is done later.
+    ///
+    /// # Errors
+    /// As [`Graph::insert`].
+    pub(crate) fn insert_in_haste(&self, row: u64, vector: &[u8]) -> Result<()> {
+        match self {
+            Graph::Quantized(graph) => Ok(graph.insert_in_haste(row, vector)?),
+            Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => self.insert(row, vector),
+        }
+    }
+
     /// For each query the `k` rows nearest to it that are wanted, as far as a search of breadth `ef` finds them, by their
     /// exact distances. All wanted rows are alive in the view. `stats` are those of each query.
     ///

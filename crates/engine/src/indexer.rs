@@ -12,7 +12,7 @@ use thread_priority::{
 };
 
 use crate::coded_tail::Maker;
-use crate::column_index::ColumnIndex;
+use crate::column_index::{ColumnIndex, JOB_ROWS};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -144,7 +144,7 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
         if moving::may_take(shared, index) {
             worked |= take_some(dataset, index);
         }
-        worked |= vacuum::step(dataset, index);
+        worked |= vacuum::step(dataset, index) | refine(index);
         if let Some(successor) = index.successor() {
             worked |= vacuum::step(dataset, &successor);
             worked |= jobs(|| take(dataset, &successor));
@@ -164,6 +164,21 @@ fn take_some(dataset: &Dataset, index: &ColumnIndex) -> bool {
     coded || taken
 }
 
+/// Does for rows what was left undone when they came in haste, if none waits; false if there was nothing.
+fn refine(index: &ColumnIndex) -> bool {
+    let graph = index.graph();
+    let (Graph::Quantized(codes), Some(_running)) = (&*graph, index.run()) else {
+        return false;
+    };
+    let turn = Turn::begin();
+    let one = |_: &u64| {
+        let refined = codes.refine(1);
+        turn.give_way();
+        refined
+    };
+    (0..JOB_ROWS).take_while(one).count() > 0
+}
+
 /// Some jobs of one kind, until there is none; false if there was none.
 fn jobs(mut job: impl FnMut() -> bool) -> bool {
     (0..JOBS).take_while(|_| job()).count() > 0
@@ -180,12 +195,16 @@ pub(crate) fn code(dataset: &Dataset, index: &ColumnIndex, maker: Maker) -> bool
     coded
 }
 
-/// Makes codes of the last `rows` rows of a view that nobody sees yet, if searches would miss them. A panic costs no more than the
+/// Makes codes of the last `rows` rows of a view that nobody sees yet, for some indexes. A panic costs no more than the
 /// codes.
-pub(crate) fn code_unseen(dataset: &Dataset, view: &View, rows: u64) {
+pub(crate) fn code_unseen<'a>(
+    dataset: &Dataset,
+    view: &View,
+    rows: u64,
+    indexes: impl Iterator<Item = &'a ColumnIndex>,
+) {
     let mut left = UNSEEN_BYTES;
-    let indexes = dataset.indexes();
-    for index in indexes.iter().filter(|index| index.searched.is_of_late()) {
+    for index in indexes {
         let code = |view: &View, column: &VectorColumn| {
             let bytes = column.space.row_bytes() as u64;
             let most = (rows, (left / bytes).min(UNSEEN_ROWS));
@@ -268,8 +287,8 @@ fn take(dataset: &Dataset, index: &ColumnIndex) -> bool {
 /// An insert that failed at a row.
 #[derive(Debug)]
 pub(crate) struct Stopped {
-    row: u64,
-    error: Error,
+    pub row: u64,
+    pub error: Error,
 }
 
 impl From<Stopped> for Error {
@@ -303,9 +322,31 @@ pub(crate) fn insert_those(
     (first, end): (u64, u64),
     wants: &dyn Fn(u64) -> bool,
 ) -> std::result::Result<(), Stopped> {
+    let stopped = |error| Stopped { row: first, error };
+    graph.prepare(view, column).map_err(stopped)?;
+    each(
+        view,
+        column,
+        (first, end),
+        &|row, vector| match wants(row) {
+            true => graph.insert(row, vector),
+            false => Ok(()),
+        },
+    )
+}
+
+/// Gives the living rows `first..end` with their vectors to whoever inserts them.
+///
+/// # Errors
+/// If a batch cannot be read or an insert fails; the rows before the one that is told were inserted.
+pub(crate) fn each(
+    view: &View,
+    column: &VectorColumn,
+    (first, end): (u64, u64),
+    insert: &dyn Fn(u64, &[u8]) -> Result<()>,
+) -> std::result::Result<(), Stopped> {
     let stopped = |row| move |error| Stopped { row, error };
     let turn = Turn::begin();
-    graph.prepare(view, column).map_err(stopped(first))?;
     for part in view.parts(first) {
         if part.runs.first().is_none_or(|run| run.first_row >= end) {
             break;
@@ -325,9 +366,8 @@ pub(crate) fn insert_those(
                 }
                 if let Some(vector) = vectors.row(run.start + offset)
                     && view.is_visible(row)
-                    && wants(row)
                 {
-                    graph.insert(row, vector).map_err(stopped(row))?;
+                    insert(row, vector).map_err(stopped(row))?;
                     turn.give_way();
                 }
             }

@@ -128,6 +128,7 @@ mod text_merge;
 mod time_limits;
 mod turn;
 mod unsaved;
+mod unseen;
 mod vacuum;
 mod vectors;
 mod verify;

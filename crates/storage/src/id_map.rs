@@ -178,6 +178,33 @@ impl IdMap {
         self.insert_runs(batch, column, [run], &mut |_| true, replaced)
     }
 
+    /// Whether [`IdMap::insert_column`] would take the ids of a batch.
+    ///
+    /// # Errors
+    /// Those that it has.
+    pub fn check_column(&self, batch: &Batch, column: usize) -> Result<()> {
+        self.checked(batch, column).map(drop)
+    }
+
+    fn checked(&self, batch: &Batch, column: usize) -> Result<ArrayRef> {
+        let ids = batch.column(column)?;
+        if ids.null_count() > 0 {
+            let row = (0..ids.len()).find(|row| ids.is_null(*row)).unwrap_or(0);
+            return Err(Error::NullId { row });
+        }
+        check_id_lengths(&ids)?;
+        let data_type = ids.data_type();
+        let is_of_kind = match &self.table {
+            Table::Signed(_) => data_type.is_signed_integer(),
+            Table::Unsigned(_) => data_type.is_unsigned_integer(),
+            Table::Text(_) => data_type.is_string(),
+        };
+        match is_of_kind {
+            true => Ok(ids),
+            false => Err(wrong_type(data_type)),
+        }
+    }
+
     /// Inserts ids of a batch by runs, as [`crate::Segment::row_ranges`] gives them: first row number, its
     /// position in the batch, number of rows. Only rows that `keep` agrees to are inserted.
     ///
@@ -194,12 +221,7 @@ impl IdMap {
         keep: &mut dyn FnMut(u64) -> bool,
         replaced: &mut dyn FnMut(u64),
     ) -> Result<()> {
-        let ids = batch.column(column)?;
-        if ids.null_count() > 0 {
-            let row = (0..ids.len()).find(|row| ids.is_null(*row)).unwrap_or(0);
-            return Err(Error::NullId { row });
-        }
-        check_id_lengths(&ids)?;
+        let ids = self.checked(batch, column)?;
         let rows = runs
             .into_iter()
             .flat_map(|(first, start, len)| (start..start + len).zip(first..))
@@ -213,13 +235,9 @@ impl IdMap {
                 };
                 texts(&ids, rows, hash, insert)
             }
-            Table::Signed(table) if ids.data_type().is_signed_integer() => {
+            Table::Signed(table) | Table::Unsigned(table) => {
                 integers(&ids, rows, hasher, table, replaced)
             }
-            Table::Unsigned(table) if ids.data_type().is_unsigned_integer() => {
-                integers(&ids, rows, hasher, table, replaced)
-            }
-            _ => Err(wrong_type(ids.data_type())),
         }
     }
 

@@ -162,8 +162,6 @@ fn rows_have_codes_by_the_time_they_are_seen_while_there_are_searches() -> Resul
     assert!(known >= 0.9, "{known}");
     put(&dataset, 7, 10_000..12_200)?;
     assert_eq!(runs(&dataset), [(2_048, 10_000), (10_000, 12_200)]);
-    index(&dataset).coded.cut(12_199);
-    assert_eq!(runs(&dataset), [(2_048, 10_000)]);
     Ok(())
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn put(dataset: &Dataset, index: u64, ids: Range<u64>) -> Result<()> 
     dataset.apply_put(index, Arc::new(batch)).map(drop)
 }
 
-fn batch(ids: Range<u64>) -> Result<RecordBatch> {
+pub(crate) fn batch(ids: Range<u64>) -> Result<RecordBatch> {
     let numbers: Float32Array = ids.clone().flat_map(vector).collect();
     let item = Arc::new(Field::new("item", DataType::Float32, true));
     let vectors = FixedSizeListArray::try_new(item, DIM as i32, Arc::new(numbers), None)?;

@@ -1,6 +1,7 @@
 use super::QuantizedGraph;
 use super::block::Edge;
 use super::elsewhere::NARROW;
+use super::haste::HASTY;
 use super::level::{FEWER, LEVELS, Level};
 use super::link::Why;
 use super::scratch::Scratch;
@@ -21,6 +22,10 @@ impl QuantizedGraph {
     /// # Errors
     /// If the vector has not `space().row_bytes()` bytes, or the index is full.
     pub fn insert(&self, row: u64, vector: &[u8]) -> Result<()> {
+        self.insert_at(Pace::Whole, row, vector)
+    }
+
+    pub(super) fn insert_at(&self, pace: Pace, row: u64, vector: &[u8]) -> Result<()> {
         self.space.check(row, vector)?;
         let _moving = self.still.read();
         let _visit = self.enter();
@@ -28,7 +33,7 @@ impl QuantizedGraph {
         self.encoder().stored(vector, &mut scratch.query);
         self.fill_lut(&mut scratch);
         let top = self.draw_level(row);
-        scratch = self.place_up((0, top), row, None, scratch)?;
+        scratch = self.place_up((0, top), row, (None, pace), scratch)?;
         self.pool.give(scratch);
         self.rows.fetch_add(1, Ordering::AcqRel);
         Ok(())
@@ -47,14 +52,14 @@ impl QuantizedGraph {
         &self,
         (lowest, mut top): (usize, usize),
         mut stands_for: u64,
-        mut beyond: Option<f32>,
+        (mut beyond, pace): (Option<f32>, Pace),
         mut scratch: Box<Scratch>,
     ) -> Result<Box<Scratch>> {
         let is_drawn = lowest == 0 && top > 0;
         let mut height = lowest;
         while height <= top && height < LEVELS {
             let placed;
-            (scratch, placed) = self.place(height, stands_for, beyond, scratch)?;
+            (scratch, placed) = self.place(height, stands_for, (beyond, pace), scratch)?;
             let Some(placed) = placed else {
                 break;
             };
@@ -90,7 +95,7 @@ impl QuantizedGraph {
         &self,
         height: usize,
         row: u64,
-        beyond: Option<f32>,
+        (beyond, pace): (Option<f32>, Pace),
         mut scratch: Box<Scratch>,
     ) -> Result<(Box<Scratch>, Option<Placed>)> {
         let level = &self.levels[height];
@@ -99,7 +104,7 @@ impl QuantizedGraph {
             level.begin_at(node, &guard);
             return Ok((scratch, Some(Placed { node, near: None })));
         }
-        scratch = self.walk_for_neighbors(height, scratch);
+        scratch = self.walk_for_neighbors(height, pace, scratch);
         // SAFETY: walks find nodes that were written.
         unsafe {
             self.sort_by_codes(level, &mut scratch);
@@ -127,17 +132,13 @@ impl QuantizedGraph {
             }
             let apart = u32::MAX.checked_shr((SLOTS - apart) as u32).unwrap_or(0);
             level.blocks.apart(node).store(apart, Ordering::Relaxed);
-            let mut handed = std::mem::take(&mut scratch.handed);
-            for (place, neighbor) in chosen.iter().enumerate() {
-                let why = if place == 0 { Why::Guides } else { Why::Chosen };
-                let link = (neighbor.node(), node, why);
-                self.link(level, link, &mut scratch.bits, &mut handed);
+            match pace {
+                Pace::Whole => {
+                    let chosen = chosen.iter().map(|neighbor| neighbor.node());
+                    self.link_back(level, node, chosen, &mut scratch);
+                }
+                Pace::Haste => self.link_back_in_haste((height, node), &chosen, &mut scratch.bits),
             }
-            self.mark_guided(level, node);
-            for far in handed.drain(..) {
-                self.hand_on(level, node, far, &mut scratch.bits);
-            }
-            scratch.handed = handed;
             let nearest = scratch.found.first();
             if let Some(nearest) = nearest
                 && level.blocks.led_to(node).get() == 0
@@ -147,6 +148,36 @@ impl QuantizedGraph {
             let near = self.near_if_remote(level, &scratch);
             Ok((scratch, Some(Placed { node, near })))
         }
+    }
+
+    /// Leads the neighbours of a node to it, the nearest of which comes first.
+    ///
+    /// # Safety
+    /// All were written.
+    pub(super) unsafe fn link_back(
+        &self,
+        level: &Level,
+        node: u32,
+        neighbors: impl Iterator<Item = u32>,
+        scratch: &mut Scratch,
+    ) {
+        let mut handed = std::mem::take(&mut scratch.handed);
+        // SAFETY: the caller vouches for the nodes, and links lead to nodes that were written.
+        unsafe {
+            for (place, neighbor) in neighbors.enumerate() {
+                let why = match place {
+                    0 => Why::Guides,
+                    _ => Why::Chosen,
+                };
+                let link = (neighbor, node, why);
+                self.link(level, link, &mut scratch.bits, &mut handed);
+            }
+            self.mark_guided(level, node);
+            for far in handed.drain(..) {
+                self.hand_on(level, node, far, &mut scratch.bits);
+            }
+        }
+        scratch.handed = handed;
     }
 
     /// Sorts what was found by the distance to the code of the vector in `scratch`, as its neighbours will compare it: where rows are
@@ -172,9 +203,13 @@ impl QuantizedGraph {
     pub(super) fn walk_for_neighbors(
         &self,
         height: usize,
+        pace: Pace,
         mut scratch: Box<Scratch>,
     ) -> Box<Scratch> {
-        let ef = self.params.ef_construction;
+        let ef = match pace {
+            Pace::Whole => self.params.ef_construction,
+            Pace::Haste => self.params.ef_construction.min(HASTY),
+        };
         for top in [LEVELS - 1, height] {
             scratch = match Walk::new(self, (height, top), (ef, NARROW), Staying, scratch) {
                 Ok(mut walk) => {
@@ -277,6 +312,14 @@ impl QuantizedGraph {
             level.blocks.set_edge(node, slot, &edge);
         }
     }
+}
+
+/// How much is done for a new node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    Whole,
+    /// See `haste`.
+    Haste,
 }
 
 /// A node that was added to a level.

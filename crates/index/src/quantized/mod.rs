@@ -38,6 +38,7 @@ mod filtered;
 mod filtered_begin;
 mod filtered_walk;
 mod front;
+mod haste;
 mod insert;
 pub(crate) mod level;
 mod link;
@@ -102,6 +103,8 @@ pub struct QuantizedGraph {
     /// Held shared by each insert, and exclusively by what needs all nodes to be whole.
     still: RwLock<()>,
     visits: Visits,
+    /// Levels and nodes for which something was left undone: see `haste`.
+    hasty: Mutex<Vec<(usize, u32)>>,
     /// Held while nodes leave.
     removal: Mutex<Option<Removal>>,
 }
@@ -126,6 +129,7 @@ impl QuantizedGraph {
             remote: AtomicU64::new(0),
             still: RwLock::new(()),
             visits: Visits::new(),
+            hasty: Mutex::new(Vec::new()),
             removal: Mutex::new(None),
         })
     }

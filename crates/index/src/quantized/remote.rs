@@ -7,6 +7,7 @@ use crate::sync::atomic::Ordering;
 
 use super::QuantizedGraph;
 use super::elsewhere::{NARROW, WIDE};
+use super::insert::Pace;
 use super::level::Level;
 use super::link::FAR;
 use super::scratch::Scratch;
@@ -99,7 +100,7 @@ impl QuantizedGraph {
             }
             let near = near.filter(|_| is_reached);
             let next = u64::from(next);
-            let placed = self.place_up((height, height), next, near, scratch);
+            let placed = self.place_up((height, height), next, (near, Pace::Whole), scratch);
             // A level that is full does without.
             placed.unwrap_or_else(|_| self.room())
         }

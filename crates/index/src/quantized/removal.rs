@@ -115,6 +115,7 @@ impl QuantizedGraph {
                 // SAFETY: as above.
                 unsafe { begin_elsewhere(level, leaving) };
             }
+            self.forget_hasty();
             self.visits.turn();
             let stage = Stage::Visible;
             *removal = Some(Removal { levels, stage });

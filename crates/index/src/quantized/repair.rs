@@ -6,6 +6,7 @@ use longbow_kernels::rabitq::SLOTS;
 
 use super::QuantizedGraph;
 use super::block::NONE;
+use super::insert::Pace;
 use super::level::Level;
 use super::link::{GUIDED, Why};
 use super::scratch::Scratch;
@@ -135,14 +136,14 @@ impl QuantizedGraph {
         // SAFETY: a code has that many bytes.
         unsafe { self.encoder().decoded(vector, &mut scratch.query) };
         self.fill_lut(&mut scratch);
-        self.walk_for_neighbors(height, scratch)
+        self.walk_for_neighbors(height, Pace::Whole, scratch)
     }
 
     /// Chooses the node's neighbours from `scratch.found`. Edges that stay keep their slots, so only new ones are encoded.
     ///
     /// # Safety
     /// As [`QuantizedGraph::repair_one`].
-    unsafe fn choose_anew(&self, level: &Level, node: u32, scratch: &mut Scratch) {
+    pub(super) unsafe fn choose_anew(&self, level: &Level, node: u32, scratch: &mut Scratch) {
         let Scratch { found, bits, .. } = scratch;
         let _change = level.lock(node);
         // SAFETY: the caller vouches for the node, and candidates were written.

@@ -13,7 +13,7 @@ use crate::quantized::level::Level;
 use crate::quantized::{Progress, QuantizedGraph, QuantizedParams};
 use crate::space::Space;
 
-fn graph(dim: usize, edge_codes: bool) -> Result<QuantizedGraph> {
+pub(super) fn graph(dim: usize, edge_codes: bool) -> Result<QuantizedGraph> {
     let space = Space {
         scalar: Scalar::F32,
         metric: Metric::Euclidean,
@@ -84,7 +84,7 @@ pub(super) fn reached_from(graph: &QuantizedGraph, node: u32) -> Vec<bool> {
 
 /// Checks the edges, and that the walk of all those of the lowest level from where searches begin comes to every node.
 /// Returns how many nodes fewer than [`KEPT`] edges lead to.
-fn check(graph: &QuantizedGraph, what: &str) -> usize {
+pub(super) fn check(graph: &QuantizedGraph, what: &str) -> usize {
     graph.check_edges(what);
     let level = graph.ground();
     let seen = level

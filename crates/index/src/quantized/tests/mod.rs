@@ -1,5 +1,6 @@
 mod far_out;
 mod groups;
+mod haste;
 mod led_to;
 
 use longbow_kernels::{Metric, Scalar};

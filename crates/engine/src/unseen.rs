@@ -1,0 +1,154 @@
+//! Rows of a put come into indexes that are searched, before anybody sees them.
+//!
+//! A row that waits for an index costs each search more than one that is in it: by its vector thirty times as much as by a code, and by a
+//! code some times as much. So the writer of many rows, who applies them here, sees to it first: where an index rests, and the rows are
+//! few beside those that are in it, he and some helpers insert them in haste. Else he makes their codes (`coded_tail`), which takes a
+//! fifth of the time: an index that is behind has other rows to wait for anyway, and so a stream of writes is not held up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use longbow_index::QuantizedGraph;
+use parking_lot::{Mutex, RwLockReadGuard};
+
+use crate::column_index::{ColumnIndex, JOB_ROWS};
+use crate::dataset::Dataset;
+use crate::graph::Graph;
+use crate::indexer::{self, Stopped};
+use crate::schema::VectorColumn;
+use crate::view::View;
+
+/// Most rows for which something is left undone, these included: half a second, for which other writers wait.
+const MOST: u64 = 16_384;
+/// Rows in the graph for each, at least.
+const BESIDE: u64 = 4;
+/// Most threads that insert.
+const THREADS: usize = 4;
+
+/// Rows that were put into an index, or are still to be, and are told of when they are seen. Until then the index is not saved.
+#[derive(Debug)]
+#[must_use = "the index waits for it"]
+pub(crate) struct Unseen<'a> {
+    index: &'a ColumnIndex,
+    parts: Vec<Part>,
+    _running: RwLockReadGuard<'a, ()>,
+}
+
+/// Rows `first..end`, of which those below `done` were inserted.
+#[derive(Debug)]
+struct Part {
+    first: u64,
+    done: u64,
+    end: u64,
+}
+
+impl Unseen<'_> {
+    pub fn are_seen(self) {
+        for Part { first, done, end } in self.parts {
+            if done > first {
+                self.index.finish(first, done);
+            }
+            if done < end {
+                self.index.give_back(done, end);
+            }
+        }
+    }
+}
+
+/// Puts the last `rows` rows of a view that nobody sees yet into those of some indexes that are searched and rest; for other
+/// indexes that are searched makes their codes. The rows must come to be seen next, whatever happens.
+pub(crate) fn prepare<'a>(
+    dataset: &Dataset,
+    view: &View,
+    rows: u64,
+    indexes: &'a [Arc<ColumnIndex>],
+) -> Vec<Unseen<'a>> {
+    let (mut inserted, mut others) = (Vec::new(), Vec::new());
+    for index in indexes.iter().filter(|index| index.searched.is_of_late()) {
+        match insert(dataset, view, rows, index) {
+            Some(unseen) => inserted.push(unseen),
+            None => others.push(&**index),
+        }
+    }
+    indexer::code_unseen(dataset, view, rows, others.into_iter());
+    inserted
+}
+
+/// Puts rows into an index, unless it has others to take first, or these are too many.
+fn insert<'a>(
+    dataset: &Dataset,
+    view: &View,
+    rows: u64,
+    index: &'a ColumnIndex,
+) -> Option<Unseen<'a>> {
+    let column = view.schema.vector(&dataset.name, Some(&index.column));
+    let (graph, column) = (index.graph(), column.ok()?);
+    let Graph::Quantized(codes) = &*graph else {
+        return None;
+    };
+    if !rests(index, codes, rows) {
+        return None;
+    }
+    let (first, end) = (view.next_row - rows, view.next_row);
+    let running = index.claim_unseen(first, end)?;
+    Some(Unseen {
+        index,
+        parts: insert_all(&graph, (view, column), (first, end), &dataset.name),
+        _running: running,
+    })
+}
+
+fn rests(index: &ColumnIndex, codes: &QuantizedGraph, rows: u64) -> bool {
+    let is_moved = index.is_auto() || index.successor().is_some();
+    let hasty = codes.hasty() as u64 + rows;
+    let are_few = hasty <= MOST && BESIDE * hasty <= codes.len() as u64;
+    !is_moved && codes.is_prepared() && are_few
+}
+
+/// Inserts rows, each few by one of some threads.
+fn insert_all(
+    graph: &Graph,
+    (view, column): (&View, &VectorColumn),
+    (first, end): (u64, u64),
+    dataset: &str,
+) -> Vec<Part> {
+    let (next, parts) = (AtomicU64::new(first), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let first = next.fetch_add(JOB_ROWS, Ordering::Relaxed);
+            if first >= end {
+                break;
+            }
+            let end = end.min(first + JOB_ROWS);
+            let insert = |row: u64, vector: &[u8]| graph.insert_in_haste(row, vector);
+            let inserted = indexer::each(view, column, (first, end), &insert);
+            let done = inserted.map_or_else(
+                |Stopped { row, error }| {
+                    // Indexers try it again; until then the rows are found by scanning.
+                    tracing::error!(dataset, column = column.name, first = row, end, %error, "indexing failed, and is tried again");
+                    row
+                },
+                |()| end,
+            );
+            parts.lock().push(Part { first, done, end });
+        }
+    };
+    let jobs = (end - first).div_ceil(JOB_ROWS) as usize;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let help = || {
+            indexer::stand_back_a_little();
+            work();
+        };
+        for _ in 1..cores.min(THREADS).min(jobs) {
+            // Without a helper it takes longer.
+            let _ = thread::Builder::new().spawn_scoped(scope, help);
+        }
+        work();
+    });
+    parts.into_inner()
+}
+
+#[cfg(test)]
+mod tests;

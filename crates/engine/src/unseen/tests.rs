@@ -1,0 +1,110 @@
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use longbow_index::{QuantizedGraph, Query};
+use longbow_storage::Batch;
+
+use super::*;
+use crate::error::Result;
+use crate::graph::Wanted;
+use crate::graph::tests::{batch, dataset, put, vector};
+use crate::indexer::insert_rows;
+
+const ROWS: u64 = 8_000;
+
+/// A dataset whose index rests, and is searched.
+fn searched() -> Result<Dataset> {
+    let dataset = dataset(ROWS)?;
+    let (view, index) = (dataset.view(), index(&dataset));
+    while let Some((first, end, _running)) = index.claim(view.next_row) {
+        insert_rows(&index.graph(), &view, &view.schema.vectors[0], first, end)?;
+        index.finish(first, end);
+    }
+    index.searched.note();
+    Ok(dataset)
+}
+
+fn index(dataset: &Dataset) -> Arc<ColumnIndex> {
+    Arc::clone(&dataset.indexes()[0])
+}
+
+fn with_codes<T>(dataset: &Dataset, get: impl Fn(&QuantizedGraph) -> T) -> T {
+    match &*index(dataset).graph() {
+        Graph::Quantized(codes) => get(codes),
+        other => panic!("{:?}", other.kind()),
+    }
+}
+
+/// How many of some rows a search of the graph alone finds by their vectors.
+fn found(dataset: &Dataset, rows: std::ops::Range<u64>) -> Result<usize> {
+    let (view, graph) = (dataset.view(), index(dataset).graph());
+    let column = &view.schema.vectors[0];
+    let mut found = 0;
+    for row in rows {
+        let query = [Query::new(column.space, &vector(row))?];
+        let visible = |row| view.is_visible(row);
+        let wanted = Wanted::visible(&visible);
+        let answers = graph.search(
+            &query,
+            (1, 50),
+            wanted,
+            (&view, column),
+            &mut [Default::default()],
+        )?;
+        found += usize::from(answers[0].first().is_some_and(|of| of.row == row));
+    }
+    Ok(found)
+}
+
+#[test]
+fn rows_are_in_an_index_that_rests_when_they_are_seen() -> Result<()> {
+    let dataset = searched()?;
+    put(&dataset, 3, ROWS..10_000)?;
+    assert_eq!(index(&dataset).watermark(), 10_000);
+    assert!(index(&dataset).coded.runs().is_none());
+    let hasty = with_codes(&dataset, QuantizedGraph::hasty);
+    assert!(hasty >= 2_000, "{hasty}");
+    let at_once = found(&dataset, ROWS..10_000)?;
+    assert!(at_once >= 1_980, "{at_once} of 2,000");
+    // There are no more of which something is left undone than a fourth of the others.
+    put(&dataset, 4, 10_000..12_000)?;
+    assert_eq!(index(&dataset).watermark(), 10_000);
+    let runs = index(&dataset).coded.runs().expect("codes");
+    assert_eq!(
+        (runs.len(), runs[0].first, runs[0].end),
+        (1, 10_000, 12_000)
+    );
+    while with_codes(&dataset, |codes| codes.refine(100)) {}
+    assert_eq!(with_codes(&dataset, QuantizedGraph::hasty), 0);
+    assert!(found(&dataset, ROWS..10_000)? >= at_once.max(1_995));
+    Ok(())
+}
+
+#[test]
+fn more_than_a_fourth_of_what_is_there_gets_codes() -> Result<()> {
+    let dataset = searched()?;
+    put(&dataset, 3, ROWS..10_001)?;
+    assert_eq!(index(&dataset).watermark(), ROWS);
+    assert!(index(&dataset).coded.runs().is_some());
+    Ok(())
+}
+
+#[test]
+fn what_is_refused_comes_into_no_index() -> Result<()> {
+    let dataset = searched()?;
+    let rows = batch(ROWS..10_000)?;
+    let ids = Int64Array::from_iter((ROWS..10_000).map(|id| (id != 9_000).then_some(id as i64)));
+    let columns = [
+        ("id", Arc::new(ids) as ArrayRef),
+        ("v", Arc::clone(rows.column(1))),
+    ];
+    let refused = Batch::from_record_batch(&RecordBatch::try_from_iter(columns)?)?;
+    assert!(dataset.apply_put(3, Arc::new(refused)).is_err());
+    assert_eq!(index(&dataset).watermark(), ROWS);
+    assert_eq!(with_codes(&dataset, QuantizedGraph::len) as u64, ROWS);
+    // The numbers are given to others.
+    put(&dataset, 4, ROWS..10_000)?;
+    assert_eq!(index(&dataset).watermark(), 10_000);
+    assert!(found(&dataset, ROWS..10_000)? >= 1_980);
+    Ok(())
+}
