@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use longbow_index::Visit;
@@ -26,6 +26,9 @@ use crate::sweep::UnderWay;
 pub const JOB_ROWS: u64 = 64;
 /// Rows from which the origin of codes is taken, at least.
 const ORIGIN_ROWS: u64 = 256;
+
+/// How long a writer waits for a graph that stands still: those that leave it are found by then; it may not be saved yet.
+const STILL: Duration = Duration::from_millis(20);
 
 /// A graph with its watermark. Every row below the watermark that was alive when its turn came is in the graph;
 /// rows from the watermark on may be in it or not, so readers scan them.
@@ -354,17 +357,24 @@ impl ColumnIndex {
         Some((first, last, running))
     }
 
-    /// Takes rows that nobody sees yet, if no others before them wait: [`ColumnIndex::finish`] or [`ColumnIndex::give_back`] is told of
-    /// them when they are seen.
-    pub(crate) fn claim_unseen(&self, first: u64, end: u64) -> Option<RwLockReadGuard<'_, ()>> {
-        let running = self.run()?;
+    /// Takes all rows to index, of those below `end`, some of which nobody sees yet; none if these are more than so many, or the graph
+    /// stands still for long. [`ColumnIndex::finish`] or [`ColumnIndex::give_back`] is told of them when they are seen.
+    pub(crate) fn claim_unseen(
+        &self,
+        end: u64,
+        most: u64,
+    ) -> Option<(u64, RwLockReadGuard<'_, ()>)> {
+        if self.is_loading() {
+            return None;
+        }
+        let running = self.pause.try_read_for(STILL)?;
         let mut progress = self.progress.lock();
-        let rests = progress.claimed == first && self.watermark() == first;
-        if !rests || !progress.returned.is_empty() {
+        let first = progress.claimed;
+        if first >= end || end - first > most {
             return None;
         }
         progress.claimed = end;
-        Some(running)
+        Some((first, running))
     }
 
     /// Gives the last rows of a claim back, which could not be taken: they are claimed again.

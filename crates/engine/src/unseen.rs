@@ -1,9 +1,9 @@
 //! Rows of a put come into indexes that are searched, before anybody sees them.
 //!
-//! A row that waits for an index costs each search more than one that is in it: by its vector thirty times as much as by a code, and by a
-//! code some times as much. So the writer of many rows, who applies them here, sees to it first: where an index rests, and the rows are
-//! few beside those that are in it, he and some helpers insert them in haste. Else he makes their codes (`coded_tail`), which takes a
-//! fifth of the time: an index that is behind has other rows to wait for anyway, and so a stream of writes is not held up.
+//! A row that waits for an index costs each search more than one that is in it: by its vector thirty times as much as by a code, and by
+//! a code some times as much. So the writer of many rows, who applies them here, sees to it first: where they are few beside those
+//! in an index, with others that wait or for which something was left undone, he and some helpers insert them in haste. Else he makes
+//! their codes (`coded_tail`), which takes a fifth of the time, and so a stream of writes is not held up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,8 +56,8 @@ impl Unseen<'_> {
     }
 }
 
-/// Puts the last `rows` rows of a view that nobody sees yet into those of some indexes that are searched and rest; for other
-/// indexes that are searched makes their codes. The rows must come to be seen next, whatever happens.
+/// Puts the last `rows` rows of a view that nobody sees yet into those of some indexes that are searched, where they are few; for
+/// others that are searched makes their codes. The rows must come to be seen next, whatever happens.
 pub(crate) fn prepare<'a>(
     dataset: &Dataset,
     view: &View,
@@ -66,7 +66,7 @@ pub(crate) fn prepare<'a>(
 ) -> Vec<Unseen<'a>> {
     let (mut inserted, mut others) = (Vec::new(), Vec::new());
     for index in indexes.iter().filter(|index| index.searched.is_of_late()) {
-        match insert(dataset, view, rows, index) {
+        match insert(dataset, view, index) {
             Some(unseen) => inserted.push(unseen),
             None => others.push(&**index),
         }
@@ -75,23 +75,15 @@ pub(crate) fn prepare<'a>(
     inserted
 }
 
-/// Puts rows into an index, unless it has others to take first, or these are too many.
-fn insert<'a>(
-    dataset: &Dataset,
-    view: &View,
-    rows: u64,
-    index: &'a ColumnIndex,
-) -> Option<Unseen<'a>> {
+/// Puts rows into an index, with those that wait for it, unless these are too many.
+fn insert<'a>(dataset: &Dataset, view: &View, index: &'a ColumnIndex) -> Option<Unseen<'a>> {
     let column = view.schema.vector(&dataset.name, Some(&index.column));
     let (graph, column) = (index.graph(), column.ok()?);
     let Graph::Quantized(codes) = &*graph else {
         return None;
     };
-    if !rests(index, codes, rows) {
-        return None;
-    }
-    let (first, end) = (view.next_row - rows, view.next_row);
-    let running = index.claim_unseen(first, end)?;
+    let end = view.next_row;
+    let (first, running) = index.claim_unseen(end, room(index, codes))?;
     Some(Unseen {
         index,
         parts: insert_all(&graph, (view, column), (first, end), &dataset.name),
@@ -99,11 +91,14 @@ fn insert<'a>(
     })
 }
 
-fn rests(index: &ColumnIndex, codes: &QuantizedGraph, rows: u64) -> bool {
+/// So many rows may be inserted in haste.
+fn room(index: &ColumnIndex, codes: &QuantizedGraph) -> u64 {
     let is_moved = index.is_auto() || index.successor().is_some();
-    let hasty = codes.hasty() as u64 + rows;
-    let are_few = hasty <= MOST && BESIDE * hasty <= codes.len() as u64;
-    !is_moved && codes.is_prepared() && are_few
+    if is_moved || !codes.is_prepared() {
+        return 0;
+    }
+    let most = MOST.min(codes.len() as u64 / BESIDE);
+    most.saturating_sub(codes.hasty() as u64)
 }
 
 /// Inserts rows, each few by one of some threads.

@@ -81,6 +81,24 @@ fn rows_are_in_an_index_that_rests_when_they_are_seen() -> Result<()> {
 }
 
 #[test]
+fn rows_that_wait_are_taken_along() -> Result<()> {
+    let dataset = searched()?;
+    put(&dataset, 3, ROWS..ROWS + 10)?;
+    let index = index(&dataset);
+    assert_eq!(index.watermark(), ROWS, "so few are left to others");
+    let (first, end, running) = index.claim(ROWS + 5).expect("rows wait");
+    put(&dataset, 4, ROWS + 10..9_500)?;
+    assert_eq!(index.watermark(), ROWS, "a job is under way");
+    let view = dataset.view();
+    insert_rows(&index.graph(), &view, &view.schema.vectors[0], first, end)?;
+    index.finish(first, end);
+    drop(running);
+    assert_eq!(index.watermark(), 9_500);
+    assert!(found(&dataset, ROWS..9_500)? >= 1_480);
+    Ok(())
+}
+
+#[test]
 fn more_than_a_fourth_of_what_is_there_gets_codes() -> Result<()> {
     let dataset = searched()?;
     put(&dataset, 3, ROWS..10_001)?;
