@@ -27,8 +27,8 @@ pub const JOB_ROWS: u64 = 64;
 /// Rows from which the origin of codes is taken, at least.
 const ORIGIN_ROWS: u64 = 256;
 
-/// How long a writer waits for a graph that stands still: those that leave it are found by then; it may not be saved yet.
-const STILL: Duration = Duration::from_millis(20);
+/// How long a writer waits for jobs under way.
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// A graph with its watermark. Every row below the watermark that was alive when its turn came is in the graph;
 /// rows from the watermark on may be in it or not, so readers scan them.
@@ -357,24 +357,38 @@ impl ColumnIndex {
         Some((first, last, running))
     }
 
-    /// Takes all rows to index, of those below `end`, some of which nobody sees yet; none if these are more than so many, or the graph
-    /// stands still for long. [`ColumnIndex::finish`] or [`ColumnIndex::give_back`] is told of them when they are seen.
+    /// Takes all rows to index, of those below `end`, some of which nobody sees yet; none if these are more than so many, or others are
+    /// being taken or the graph stands still, and not only for a moment. [`ColumnIndex::finish`] or [`ColumnIndex::give_back`] is told of
+    /// them when they are seen.
     pub(crate) fn claim_unseen(
         &self,
         end: u64,
         most: u64,
     ) -> Option<(u64, RwLockReadGuard<'_, ()>)> {
-        if self.is_loading() {
-            return None;
-        }
-        let running = self.pause.try_read_for(STILL)?;
+        let deadline = Instant::now() + MOMENT;
+        let running = match self.is_loading() {
+            true => None,
+            false => self.pause.try_read_until(deadline),
+        }?;
         let mut progress = self.progress.lock();
-        let first = progress.claimed;
-        if first >= end || end - first > most {
-            return None;
+        loop {
+            let first = progress.claimed;
+            if first >= end || end - first > most {
+                return None;
+            }
+            if self.watermark() == first {
+                progress.claimed = end;
+                return Some((first, running));
+            }
+            if self.moved.wait_until(&mut progress, deadline).timed_out() {
+                return None;
+            }
         }
-        progress.claimed = end;
-        Some((first, running))
+    }
+
+    /// Whether rows were not taken that come before others which were, while no job runs.
+    pub(crate) fn has_gaps(&self, _still: &RwLockWriteGuard<'_, ()>) -> bool {
+        self.progress.lock().claimed != self.watermark()
     }
 
     /// Gives the last rows of a claim back, which could not be taken: they are claimed again.
@@ -433,70 +447,4 @@ impl ColumnIndex {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use arrow_schema::{DataType, Field, Schema};
-
-    use crate::options::Options;
-    use crate::schema::DatasetSchema;
-
-    fn index(dim: i32) -> ColumnIndex {
-        let item = Arc::new(Field::new("item", DataType::Float32, true));
-        let fields = vec![
-            Field::new("id", DataType::Int64, true),
-            Field::new("v", DataType::FixedSizeList(item, dim), true),
-        ];
-        let schema = DatasetSchema::new(&Arc::new(Schema::new(fields)), 1).expect("a schema");
-        let graphs = Options::new("").graphs;
-        let column = &schema.vectors[0];
-        ColumnIndex::new(column, IndexKind::Hnsw, &graphs, 0).expect("good parameters")
-    }
-
-    #[test]
-    fn codes_wait_for_the_rows_that_their_origin_is_taken_from() {
-        let index = index(128);
-        assert!(index.claim(255).is_none());
-        assert_eq!((index.waiting(255), index.waiting(256)), (0, 256));
-        assert!(index.claim(256).is_some());
-    }
-
-    #[test]
-    fn the_watermark_waits_for_the_slowest_job() {
-        let index = index(2);
-        let (a, a_end, _first) = index.claim(1_000).expect("rows wait");
-        let (b, b_end, _second) = index.claim(1_000).expect("rows wait");
-        assert_eq!((a, a_end, b, b_end), (0, 64, 64, 128));
-        index.finish(b, b_end);
-        assert_eq!(index.watermark(), 0);
-        index.finish(a, a_end);
-        assert_eq!(index.watermark(), 128);
-    }
-
-    #[test]
-    fn what_a_job_gives_back_is_claimed_again() {
-        let index = index(2);
-        let (first, _, failing) = index.claim(1_000).expect("rows wait");
-        index.finish(first, 10);
-        index.give_back(10, 64);
-        drop(failing);
-        assert_eq!((index.watermark(), index.waiting(1_000)), (10, 990));
-        let (first, last, _again) = index.claim(1_000).expect("rows wait");
-        assert_eq!((first, last), (10, 64));
-        index.finish(first, last);
-        assert_eq!(index.watermark(), 64);
-        assert_eq!(index.claim(1_000).map(|(first, ..)| first), Some(64));
-    }
-
-    #[test]
-    fn nothing_is_claimed_beyond_the_end_or_while_held_still() {
-        let index = index(2);
-        assert!(index.claim(0).is_none());
-        let still = index.hold_still();
-        assert!(index.claim(10).is_none());
-        drop(still);
-        assert_eq!(
-            index.claim(10).map(|(first, last, _)| (first, last)),
-            Some((0, 10))
-        );
-    }
-}
+mod tests;

@@ -260,7 +260,11 @@ impl Dataset {
         }
         // What would be refused has no place in an index.
         let id = self.view().schema.id;
-        self.state.lock().ids.check_column(&batch, id)?;
+        {
+            let state = self.state.lock();
+            state.ids.check_column(&batch, id)?;
+            debug_assert_eq!(state.view.next_row, self.view().next_row, "all is shown");
+        }
         let unseen = self.prepare_unseen(&batch, &indexes);
         let applied = self.take_batch(index, batch);
         assert!(

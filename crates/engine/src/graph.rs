@@ -312,7 +312,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The same in a quarter of the time, where that can be; what is left undone then is done later.
+    /// The same in a third of the time, where that can be; what is left undone then is done later.
     ///
     /// # Errors
     /// As [`Graph::insert`].

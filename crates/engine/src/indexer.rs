@@ -12,7 +12,7 @@ use thread_priority::{
 };
 
 use crate::coded_tail::Maker;
-use crate::column_index::{ColumnIndex, JOB_ROWS};
+use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -37,6 +37,9 @@ const STARVED: Duration = Duration::from_millis(500);
 const UNSEEN_BYTES: u64 = 32 << 20;
 /// The same of short vectors, whose codes take as long as those of longer ones.
 const UNSEEN_ROWS: u64 = 16_384;
+
+/// Rows for which a job does what was left undone: some milliseconds, for which a checkpoint may have to wait.
+const REFINED: u64 = 16;
 
 /// Jobs of an index between two steps that rid it of dead rows: those cost searches less than rows that wait.
 const JOBS: usize = 4;
@@ -141,10 +144,9 @@ fn stand_back(share: Share) {
 fn work(shared: &Shared, dataset: &Dataset) -> bool {
     let mut worked = vacuum::text_step(dataset);
     for index in dataset.indexes().iter() {
-        if moving::may_take(shared, index) {
-            worked |= take_some(dataset, index);
-        }
-        worked |= vacuum::step(dataset, index) | refine(index);
+        let taken = moving::may_take(shared, index) && take_some(dataset, index);
+        worked |= taken | vacuum::step(dataset, index);
+        worked |= !taken && refine(index);
         if let Some(successor) = index.successor() {
             worked |= vacuum::step(dataset, &successor);
             worked |= jobs(|| take(dataset, &successor));
@@ -176,7 +178,7 @@ fn refine(index: &ColumnIndex) -> bool {
         turn.give_way();
         refined
     };
-    (0..JOB_ROWS).take_while(one).count() > 0
+    (0..REFINED).take_while(one).count() > 0
 }
 
 /// Some jobs of one kind, until there is none; false if there was none.

@@ -5,6 +5,7 @@
 //! in an index, with others that wait or for which something was left undone, he and some helpers insert them in haste. Else he makes
 //! their codes (`coded_tail`), which takes a fifth of the time, and so a stream of writes is not held up.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -12,19 +13,23 @@ use std::thread;
 use longbow_index::QuantizedGraph;
 use parking_lot::{Mutex, RwLockReadGuard};
 
-use crate::column_index::{ColumnIndex, JOB_ROWS};
+use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::graph::Graph;
 use crate::indexer::{self, Stopped};
 use crate::schema::VectorColumn;
 use crate::view::View;
 
-/// Most rows for which something is left undone, these included: half a second, for which other writers wait.
+/// Most rows for which something is left undone, these included.
 const MOST: u64 = 16_384;
-/// Rows in the graph for each, at least.
-const BESIDE: u64 = 4;
+/// Most bytes of vectors of a put, in all indexes together: a tenth or two of a second, for which all other writers wait.
+const MOST_BYTES: u64 = 12 << 20;
+/// Rows in the graph for each, at least: walks go through what nobody sees yet, too.
+const BESIDE: u64 = 8;
 /// Most threads that insert.
 const THREADS: usize = 4;
+/// Rows that one of them takes at a time: the writer waits for the slowest.
+const PIECE: u64 = 16;
 
 /// Rows that were put into an index, or are still to be, and are told of when they are seen. Until then the index is not saved.
 #[derive(Debug)]
@@ -64,9 +69,9 @@ pub(crate) fn prepare<'a>(
     rows: u64,
     indexes: &'a [Arc<ColumnIndex>],
 ) -> Vec<Unseen<'a>> {
-    let (mut inserted, mut others) = (Vec::new(), Vec::new());
+    let (mut inserted, mut others, mut left) = (Vec::new(), Vec::new(), MOST_BYTES);
     for index in indexes.iter().filter(|index| index.searched.is_of_late()) {
-        match insert(dataset, view, index) {
+        match insert(dataset, view, index, &mut left) {
             Some(unseen) => inserted.push(unseen),
             None => others.push(&**index),
         }
@@ -76,17 +81,33 @@ pub(crate) fn prepare<'a>(
 }
 
 /// Puts rows into an index, with those that wait for it, unless these are too many.
-fn insert<'a>(dataset: &Dataset, view: &View, index: &'a ColumnIndex) -> Option<Unseen<'a>> {
+fn insert<'a>(
+    dataset: &Dataset,
+    view: &View,
+    index: &'a ColumnIndex,
+    left: &mut u64,
+) -> Option<Unseen<'a>> {
     let column = view.schema.vector(&dataset.name, Some(&index.column));
     let (graph, column) = (index.graph(), column.ok()?);
     let Graph::Quantized(codes) = &*graph else {
         return None;
     };
-    let end = view.next_row;
-    let (first, running) = index.claim_unseen(end, room(index, codes))?;
+    let (end, bytes) = (view.next_row, column.space.row_bytes() as u64);
+    let most = room(index, codes).min(*left / bytes);
+    let (first, running) = index.claim_unseen(end, most)?;
+    *left -= (end - first) * bytes;
+    let parts = match Arc::ptr_eq(&graph, &index.graph()) {
+        true => insert_all(&graph, (view, column), (first, end), &dataset.name),
+        // Another has come into its place: indexers take them.
+        false => vec![Part {
+            first,
+            done: first,
+            end,
+        }],
+    };
     Some(Unseen {
         index,
-        parts: insert_all(&graph, (view, column), (first, end), &dataset.name),
+        parts,
         _running: running,
     })
 }
@@ -111,25 +132,36 @@ fn insert_all(
     let (next, parts) = (AtomicU64::new(first), Mutex::new(Vec::new()));
     let work = || {
         loop {
-            let first = next.fetch_add(JOB_ROWS, Ordering::Relaxed);
+            let first = next.fetch_add(PIECE, Ordering::Relaxed);
             if first >= end {
                 break;
             }
-            let end = end.min(first + JOB_ROWS);
+            let end = end.min(first + PIECE);
             let insert = |row: u64, vector: &[u8]| graph.insert_in_haste(row, vector);
-            let inserted = indexer::each(view, column, (first, end), &insert);
-            let done = inserted.map_or_else(
-                |Stopped { row, error }| {
+            let piece = || indexer::each(view, column, (first, end), &insert);
+            let done = match catch_unwind(AssertUnwindSafe(piece)) {
+                Ok(Ok(())) => end,
+                Ok(Err(Stopped { row, error })) => {
                     // Indexers try it again; until then the rows are found by scanning.
                     tracing::error!(dataset, column = column.name, first = row, end, %error, "indexing failed, and is tried again");
                     row
-                },
-                |()| end,
-            );
+                }
+                Err(_) => {
+                    // Which of them are in it is not known, so none is tried again, and all from here on are scanned.
+                    tracing::error!(
+                        dataset,
+                        column = column.name,
+                        first,
+                        end,
+                        "indexing panicked"
+                    );
+                    continue;
+                }
+            };
             parts.lock().push(Part { first, done, end });
         }
     };
-    let jobs = (end - first).div_ceil(JOB_ROWS) as usize;
+    let jobs = (end - first).div_ceil(PIECE) as usize;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         let help = || {

@@ -128,7 +128,7 @@ impl CodedRun {
     pub(super) fn nearest_so_sure(
         &self,
         query: &Query,
-        (k, clusters, sure): (usize, usize, f32),
+        (k, clusters, mut sure): (usize, usize, f32),
         wanted: &dyn Fn(u64) -> bool,
         originals: &dyn VectorSource,
         stats: &mut SearchStats,
@@ -142,7 +142,7 @@ impl CodedRun {
             let parts = scan.parts(&order[..read]);
             let (estimates, nearest) = scan.estimates(&parts, k, stats);
             if nearest.len() < k && read < order.len() {
-                read = order.len();
+                (read, sure) = (order.len(), SURE);
                 continue;
             }
             let mut top = TopK::new(k);

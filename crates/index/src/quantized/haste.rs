@@ -2,7 +2,7 @@
 //!
 //! Most of what an insert takes is to look for the best neighbours, and to find out for each of them what its new edge is worth. An
 //! insert in haste looks at a few, leads the nearest to the new node as always, and others where an edge can go that is worth
-//! little. So it takes a quarter of the time, and searches find the row nearly as surely. What was left undone is done for each such
+//! little. So it takes a third of the time, and searches find the row nearly as surely. What was left undone is done for each such
 //! node later ([`QuantizedGraph::refine`]); a checkpoint in between does not tell which were left.
 //!
 //! Good for: rows that came in a burst, and are searched right now. Not for: building, since both together take longer.
@@ -26,7 +26,7 @@ pub(super) const HASTY: usize = 16;
 const LED: usize = 16;
 
 impl QuantizedGraph {
-    /// As [`QuantizedGraph::insert`], in a quarter of the time; [`QuantizedGraph::refine`] does the rest.
+    /// As [`QuantizedGraph::insert`], in a third of the time; [`QuantizedGraph::refine`] does the rest.
     ///
     /// # Errors
     /// As [`QuantizedGraph::insert`].
@@ -107,9 +107,9 @@ impl QuantizedGraph {
             if node == new || ids.contains(&new) || leaves(node) || leaves(new) {
                 return;
             }
+            let lengths = self.about_lengths(level, node, &ids);
             let slot = ids.iter().position(|id| *id == NONE).or_else(|| {
                 let apart = level.blocks.apart(node).load(Ordering::Relaxed);
-                let lengths = self.about_lengths(level, node, &ids);
                 let mut others: Vec<usize> = (0..SLOTS).filter(|s| apart >> s & 1 == 0).collect();
                 others.sort_unstable_by(|a, b| lengths[*b].total_cmp(&lengths[*a]));
                 let can_go = |slot: &usize| {
@@ -122,6 +122,9 @@ impl QuantizedGraph {
                 self.set_edge(level, node, slot, new, bits);
                 let apart = level.blocks.apart(node);
                 apart.fetch_and(!(1 << slot), Ordering::Relaxed);
+                if slot > 0 && self.length(level, node, new) < lengths[0] {
+                    self.put_first(level, node, slot, bits);
+                }
             }
         }
     }
@@ -140,10 +143,10 @@ impl QuantizedGraph {
             scratch = self.look_for(height, node, scratch);
             scratch.found.retain(|found| found.node() != node);
             self.choose_anew(level, node, &mut scratch);
-            let ids = level.blocks.ids(node).iter();
-            let ids = ids.map(|id| id.load(Ordering::Acquire));
-            let neighbors: Vec<u32> = ids.filter(|id| *id != NONE).collect();
-            self.link_back(level, node, neighbors.into_iter(), &mut scratch);
+            let neighbors = self.by_length(level, node);
+            let neighbors = neighbors.iter().rev().map(|(id, _)| *id);
+            let stays = |id: &u32| *id != NONE && !level.blocks.is_leaving(*id);
+            self.link_back(level, node, neighbors.filter(stays), &mut scratch);
         }
         scratch
     }

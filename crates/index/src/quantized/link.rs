@@ -69,6 +69,10 @@ impl QuantizedGraph {
             if matches!(why, Why::Nearest | Why::Guides) {
                 around.stands_in = None;
             }
+            let guides = |to: &&u32| **to != NONE && self.guides(level, node, **to);
+            if why == Why::Guides && ids.iter().filter(guides).count() >= GUIDED {
+                return around.stands_in;
+            }
             let mut guided = 0;
             let slot = around.slot(&ids, why, |slot, must_be_farther| {
                 let to = ids[slot];
@@ -79,8 +83,7 @@ impl QuantizedGraph {
                     guided += 1;
                     return Some(false);
                 }
-                let is_full = why == Why::Guides && guided == GUIDED;
-                (!is_full).then(|| level.blocks.let_go(to))
+                Some(level.blocks.let_go(to))
             });
             if let Some(slot) = slot {
                 let is_apart = u32::from(around.stands_in.is_none());
@@ -171,13 +174,10 @@ impl QuantizedGraph {
         // SAFETY: the caller vouches for the nodes.
         unsafe {
             let [first, nearest] = [0, slot].map(|at| blocks.ids(node)[at].load(Ordering::Relaxed));
-            self.set_edge(level, node, 0, nearest, bits);
-            blocks.led_to(nearest).uncount();
-            if first == NONE {
-                blocks.clear_edge(node, slot);
-            } else {
-                self.set_edge(level, node, slot, first, bits);
-                blocks.led_to(first).uncount();
+            self.write_edge(level, node, 0, nearest, bits);
+            match first {
+                NONE => blocks.clear_edge(node, slot),
+                first => self.write_edge(level, node, slot, first, bits),
             }
             let apart = blocks.apart(node).load(Ordering::Relaxed);
             let differ = (apart ^ apart >> slot) & 1;

@@ -36,7 +36,8 @@ impl Blocks {
         unsafe { self.is_leaving(to) || self.led_to(to).let_go() }
     }
 
-    /// The nearest neighbour of a node, or [`NONE`]: its edge has the first slot.
+    /// The nearest neighbour of a node, or [`NONE`]: its edge has the first slot. Whoever reads it sees all that was written of that
+    /// node before it was linked.
     ///
     /// # Safety
     /// As [`Blocks::ids`].
@@ -44,7 +45,7 @@ impl Blocks {
     pub(in crate::quantized) unsafe fn nearest(&self, node: u32) -> u32 {
         // SAFETY: the caller vouches for the node.
         let ids = unsafe { self.ids(node) };
-        ids[0].load(Ordering::Relaxed)
+        ids[0].load(Ordering::Acquire)
     }
 
     /// About the squared lengths of a node's edges, which have codes, without reading the nodes that they lead to: half of a
