@@ -37,6 +37,10 @@ impl QuantizedGraph {
     /// Does what was left undone for up to so many nodes. Returns whether there were any. May be called from many threads at
     /// once, while inserts and searches run.
     pub fn refine(&self, most: usize) -> bool {
+        if self.hasty() == 0 {
+            // Room to work in is of the encoder, and without an insert there may be no origin yet.
+            return false;
+        }
         let mut scratch = self.room();
         let mut refined = false;
         for _ in 0..most {

@@ -50,6 +50,8 @@ fn led_to(graph: &QuantizedGraph, rows: Range<u64>) -> f64 {
 #[test]
 fn what_was_left_undone_is_done_once() -> Result<()> {
     for edge_codes in [true, false] {
+        let empty = graph(DIM, edge_codes)?;
+        assert!(!empty.refine(10) && !empty.is_prepared());
         let (graph, vectors) = begun(edge_codes, 2_000, 400)?;
         assert!(!graph.refine(10), "nothing was in haste");
         insert_in_haste(&graph, 2_000..2_400, &vectors)?;
