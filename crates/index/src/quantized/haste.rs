@@ -16,7 +16,6 @@ use super::block::NONE;
 use super::insert::Pace;
 use super::level::Level;
 use super::link::Why;
-use super::scratch::Scratch;
 use crate::candidate::Candidate;
 use crate::error::Result;
 
@@ -50,8 +49,17 @@ impl QuantizedGraph {
             let Some((height, node)) = self.hasty.lock().pop() else {
                 break;
             };
-            // SAFETY: the node was written, and none of the list leaves.
-            scratch = unsafe { self.refine_one(height, node, scratch) };
+            let level = &self.levels[height];
+            // SAFETY: the node was written, and none of the list leaves; edges lead to nodes that were written.
+            unsafe {
+                scratch = self.look_for(height, node, scratch);
+                scratch.found.retain(|found| found.node() != node);
+                self.choose_anew(level, node, &mut scratch);
+                let edges = self.by_length(level, node);
+                let neighbors = edges.iter().rev().map(|(id, _)| *id);
+                let stays = |id: &u32| *id != NONE && !level.blocks.is_leaving(*id);
+                self.link_back(level, node, neighbors.filter(stays), &mut scratch);
+            }
             refined = true;
         }
         self.pool.give(scratch);
@@ -105,12 +113,9 @@ impl QuantizedGraph {
         let _change = level.lock(node);
         // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
         unsafe {
-            let slots = level.blocks.ids(node);
-            let ids: [u32; SLOTS] = std::array::from_fn(|i| slots[i].load(Ordering::Relaxed));
-            let leaves = |node| level.blocks.is_leaving(node);
-            if node == new || ids.contains(&new) || leaves(node) || leaves(new) {
+            let Some(ids) = self.edges_without(level, node, new) else {
                 return;
-            }
+            };
             let lengths = self.about_lengths(level, node, &ids);
             let slot = ids.iter().position(|id| *id == NONE).or_else(|| {
                 let apart = level.blocks.apart(node).load(Ordering::Relaxed);
@@ -131,27 +136,5 @@ impl QuantizedGraph {
                 }
             }
         }
-    }
-
-    /// # Safety
-    /// The node was written, and its place is not given to another meanwhile.
-    unsafe fn refine_one(
-        &self,
-        height: usize,
-        node: u32,
-        mut scratch: Box<Scratch>,
-    ) -> Box<Scratch> {
-        let level = &self.levels[height];
-        // SAFETY: the caller vouches for the node, and edges lead to nodes that were written.
-        unsafe {
-            scratch = self.look_for(height, node, scratch);
-            scratch.found.retain(|found| found.node() != node);
-            self.choose_anew(level, node, &mut scratch);
-            let neighbors = self.by_length(level, node);
-            let neighbors = neighbors.iter().rev().map(|(id, _)| *id);
-            let stays = |id: &u32| *id != NONE && !level.blocks.is_leaving(*id);
-            self.link_back(level, node, neighbors.filter(stays), &mut scratch);
-        }
-        scratch
     }
 }

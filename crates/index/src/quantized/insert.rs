@@ -293,25 +293,8 @@ impl QuantizedGraph {
         to: u32,
         bits: &mut [u16],
     ) {
-        // SAFETY: the caller vouches for both nodes.
-        unsafe {
-            level.blocks.led_to(to).count();
-            self.write_edge(level, node, slot, to, bits);
-        }
-    }
-
-    /// The same without counting it.
-    ///
-    /// # Safety
-    /// As [`QuantizedGraph::set_edge`].
-    pub(super) unsafe fn write_edge(
-        &self,
-        level: &Level,
-        node: u32,
-        slot: usize,
-        to: u32,
-        bits: &mut [u16],
-    ) {
+        // SAFETY: the caller vouches for the node.
+        unsafe { level.blocks.led_to(to).count() };
         if !level.blocks.coded() {
             // SAFETY: the caller vouches for both nodes.
             return unsafe { level.blocks.set_id(node, slot, to) };

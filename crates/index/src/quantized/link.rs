@@ -59,19 +59,14 @@ impl QuantizedGraph {
         let _change = level.lock(node);
         // SAFETY: the caller vouches for both nodes, and links lead to nodes that were written.
         unsafe {
-            let slots = level.blocks.ids(node);
-            let ids: [u32; SLOTS] = std::array::from_fn(|i| slots[i].load(Ordering::Relaxed));
-            let leaves = |node| level.blocks.is_leaving(node);
-            if node == new || ids.contains(&new) || leaves(node) || leaves(new) {
+            let ids = self.edges_without(level, node, new)?;
+            let guides = |to: &&u32| **to != NONE && self.guides(level, node, **to);
+            if why == Why::Guides && ids.iter().filter(guides).count() >= GUIDED {
                 return None;
             }
             let mut around = self.look_around(level, (node, new), &ids, handed);
             if matches!(why, Why::Nearest | Why::Guides) {
                 around.stands_in = None;
-            }
-            let guides = |to: &&u32| **to != NONE && self.guides(level, node, **to);
-            if why == Why::Guides && ids.iter().filter(guides).count() >= GUIDED {
-                return around.stands_in;
             }
             let mut guided = 0;
             let slot = around.slot(&ids, why, |slot, must_be_farther| {
@@ -95,6 +90,25 @@ impl QuantizedGraph {
                 }
             }
             around.stands_in
+        }
+    }
+
+    /// Where a node leads, if it may lead to `new` and does not yet.
+    ///
+    /// # Safety
+    /// Both were written.
+    pub(super) unsafe fn edges_without(
+        &self,
+        level: &Level,
+        node: u32,
+        new: u32,
+    ) -> Option<[u32; SLOTS]> {
+        // SAFETY: the caller vouches for both nodes.
+        unsafe {
+            let slots = level.blocks.ids(node);
+            let ids: [u32; SLOTS] = std::array::from_fn(|i| slots[i].load(Ordering::Relaxed));
+            let leaves = level.blocks.is_leaving(node) || level.blocks.is_leaving(new);
+            (node != new && !ids.contains(&new) && !leaves).then_some(ids)
         }
     }
 
@@ -174,10 +188,14 @@ impl QuantizedGraph {
         // SAFETY: the caller vouches for the nodes.
         unsafe {
             let [first, nearest] = [0, slot].map(|at| blocks.ids(node)[at].load(Ordering::Relaxed));
-            self.write_edge(level, node, 0, nearest, bits);
+            // Before they are counted anew: with one more for a moment another could give up one of the last.
+            for to in [first, nearest].into_iter().filter(|to| *to != NONE) {
+                blocks.led_to(to).uncount();
+            }
+            self.set_edge(level, node, 0, nearest, bits);
             match first {
                 NONE => blocks.clear_edge(node, slot),
-                first => self.write_edge(level, node, slot, first, bits),
+                first => self.set_edge(level, node, slot, first, bits),
             }
             let apart = blocks.apart(node).load(Ordering::Relaxed);
             let differ = (apart ^ apart >> slot) & 1;

@@ -1,14 +1,14 @@
 //! Rows that lie far out from all others are found however many come after them.
 
-use longbow_kernels::{Metric, Scalar};
+use longbow_kernels::Metric;
 
+use super::groups::graph;
 use super::led_to::insert;
 use crate::VectorIndex;
 use crate::checkpoint::VectorSource;
 use crate::error::Result;
 use crate::mix::drawn;
-use crate::quantized::{QuantizedGraph, QuantizedParams};
-use crate::space::{Query, Space};
+use crate::space::Query;
 use crate::stats::SearchStats;
 
 struct Rows(Vec<Vec<u8>>);
@@ -23,16 +23,7 @@ impl VectorSource for Rows {
 /// vectors where a walk goes through a fifth of all.
 fn lost(times: f32, edge_codes: bool) -> Result<usize> {
     const DIM: usize = 128;
-    let space = Space {
-        scalar: Scalar::F32,
-        metric: Metric::Euclidean,
-        dim: DIM,
-    };
-    let params = QuantizedParams {
-        edge_codes,
-        ..QuantizedParams::default()
-    };
-    let graph = QuantizedGraph::new(space, params)?;
+    let graph = graph(Metric::Euclidean, DIM, edge_codes)?;
     let mut next = drawn(7);
     let mut row = |row: usize| -> Vec<f32> {
         let length = if row < 300 { times } else { 1.0 };
@@ -49,7 +40,7 @@ fn lost(times: f32, edge_codes: bool) -> Result<usize> {
     }
     graph.check_edges("far out");
     let is_lost = |number: &u64| {
-        let query = Query::new(space, &rows[*number as usize]).expect("finite numbers");
+        let query = Query::new(graph.space(), &rows[*number as usize]).expect("finite numbers");
         let mut stats = SearchStats::default();
         let found = graph.search(&query, 1, 1_000, &|_| true, &originals, &mut stats);
         found.first().is_none_or(|found| found.row != *number)

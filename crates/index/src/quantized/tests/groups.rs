@@ -101,11 +101,11 @@ impl Groups {
     }
 }
 
-fn graph(edge_codes: bool) -> Result<QuantizedGraph> {
+pub(super) fn graph(metric: Metric, dim: usize, edge_codes: bool) -> Result<QuantizedGraph> {
     let space = Space {
         scalar: Scalar::F32,
-        metric: Metric::Cosine,
-        dim: DIM,
+        metric,
+        dim,
     };
     let params = QuantizedParams {
         edge_codes,
@@ -140,7 +140,7 @@ fn groups_that_come_one_after_the_other_are_found() -> Result<()> {
         for edge_codes in [true, false] {
             let mut data = Groups::new(seed, groups, spread);
             let rows = data.add((0..groups * size).map(|row| row / size));
-            let graph = graph(edge_codes)?;
+            let graph = graph(Metric::Cosine, DIM, edge_codes)?;
             graph.prepare(data.bytes.iter().step_by(6).map(Vec::as_slice));
             data.insert(&graph, rows.clone())?;
             let what = format!("{groups} groups of spread {spread}, codes of edges: {edge_codes}");
@@ -161,7 +161,7 @@ fn a_group_is_found_beside_one_that_codes_hardly_tell_apart() -> Result<()> {
     for (seed, edge_codes) in [(1, true), (2, true), (3, true), (1, false), (2, false)] {
         let mut data = Groups::new(seed, 2, 0.003);
         data.add((0..10 * FIRST).map(|row| usize::from(row >= FIRST)));
-        let graph = graph(edge_codes)?;
+        let graph = graph(Metric::Cosine, DIM, edge_codes)?;
         graph.prepare(data.bytes[..FIRST as usize].iter().map(Vec::as_slice));
         data.insert(&graph, 0..10 * FIRST)?;
         let what = format!("seed {seed}, codes of edges: {edge_codes}");
@@ -185,7 +185,7 @@ fn groups_that_stay_are_found_when_others_are_replaced() -> Result<()> {
     for (seed, edge_codes) in [(6, true), (6, false), (7, true), (7, false)] {
         let mut data = Groups::new(seed, GROUPS, 0.1);
         data.add((0..GROUPS * SIZE).map(|row| row % GROUPS));
-        let graph = graph(edge_codes)?;
+        let graph = graph(Metric::Cosine, DIM, edge_codes)?;
         graph.prepare(data.bytes.iter().step_by(4).map(Vec::as_slice));
         data.insert(&graph, 0..(GROUPS * SIZE) as u64)?;
         let mut dead = HashSet::new();
@@ -220,7 +220,7 @@ fn groups_are_found_while_rows_of_each_leave() -> Result<()> {
     for edge_codes in [true, false] {
         let mut data = Groups::new(1, GROUPS, 0.05);
         data.add((0..GROUPS * SIZE).map(|row| row / SIZE));
-        let graph = graph(edge_codes)?;
+        let graph = graph(Metric::Cosine, DIM, edge_codes)?;
         graph.prepare(data.bytes.iter().step_by(17).map(Vec::as_slice));
         let rows = 0..data.rows.len() as u64;
         data.insert(&graph, rows.clone())?;
