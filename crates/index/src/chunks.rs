@@ -4,6 +4,8 @@ use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::{NonNull, null_mut};
 
+use crate::pages::{self, HUGE};
+use crate::prefetch_aim;
 use crate::sync::Mutex;
 
 /// Most bytes of a chunk, unless a single item is larger. The system backs them with memory as they are written.
@@ -11,8 +13,8 @@ const CHUNK_BYTES: usize = 16 << 20;
 /// Bits of an index within one level of the directory.
 const FAN_BITS: u32 = 9;
 const FAN: usize = 1 << FAN_BITS;
-/// Bytes of a huge page, at which chunks begin.
-const HUGE: usize = 2 << 20;
+/// Chunks from which on there is more than caches hold.
+const MANY: u32 = 2;
 /// Items begin at a cache line, if their stride is a multiple of it.
 pub(crate) const ALIGN: usize = 64;
 
@@ -88,6 +90,9 @@ impl Chunks {
 
     #[cold]
     fn grow(&self, index: u32) {
+        if index >> self.shift >= MANY {
+            prefetch_aim::measure_once();
+        }
         let _one_at_a_time = self.growing.lock();
         let (outer, inner) = self.path(index);
         let mut leaf = self.root[outer].load(Ordering::Acquire);
@@ -107,7 +112,7 @@ impl Chunks {
             }
             // The first pages of all stay small, so that small indexes take little.
             let skip = if (outer, inner) == (0, 0) { HUGE } else { 0 };
-            ask_for_huge_pages(chunk, skip, layout.size());
+            pages::ask_for_huge(chunk, skip, layout.size());
             slot.store(chunk, Ordering::Release);
         }
     }
@@ -140,86 +145,6 @@ impl Chunks {
         // SAFETY: a chunk holds `mask + 1` items, and `place` is one of them.
         unsafe { chunk.add(place.wrapping_mul(self.stride)) }
     }
-}
-
-/// Asks the system to back a chunk, but for its first `skip` bytes, with huge pages: walks go anywhere, and would
-/// else spend a quarter of their time on looking up pages. A hint: nothing depends on whether it is followed.
-fn ask_for_huge_pages(chunk: *mut u8, skip: usize, bytes: usize) {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    {
-        let bytes = (bytes - bytes.min(skip)) / HUGE * HUGE;
-        if bytes > 0 {
-            // SAFETY: the range lies in the chunk, begins and ends at pages, and its contents do not change.
-            let _ = unsafe {
-                rustix::mm::madvise(
-                    chunk.add(skip).cast(),
-                    bytes,
-                    rustix::mm::Advice::LinuxHugepage,
-                )
-            };
-        }
-    }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    let _ = (chunk, skip, bytes);
-}
-
-/// Memory of chunks, from the system itself: an allocator puts something of its own before each chunk, and may back all of it
-/// with huge pages, which makes megabytes of an index of a single row.
-#[cfg(all(target_os = "linux", not(miri)))]
-mod pages {
-    use std::alloc::Layout;
-    use std::ptr::null_mut;
-
-    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
-
-    /// As [`std::alloc::alloc`]; null if there is no memory.
-    ///
-    /// # Safety
-    /// The layout has a size above zero.
-    pub(super) unsafe fn take(layout: Layout) -> *mut u8 {
-        let (size, align) = (layout.size(), layout.align());
-        let Some(asked) = size
-            .checked_next_multiple_of(align)
-            .and_then(|size| size.checked_add(align))
-        else {
-            return null_mut();
-        };
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, where the system likes, shares nothing with others.
-        let mapped = unsafe { mmap_anonymous(null_mut(), asked, protection, MapFlags::PRIVATE) };
-        let Ok(mapped) = mapped else {
-            return null_mut();
-        };
-        let before = mapped.cast::<u8>().align_offset(align);
-        let after = asked - before - size.next_multiple_of(align);
-        // SAFETY: what is before the first multiple of the alignment, and after the chunk, is of this mapping and in no use; both are
-        // whole pages, since the alignment is. Failing to give it back leaves it in no use.
-        unsafe {
-            let chunk = mapped.cast::<u8>().add(before);
-            if before > 0 {
-                let _ = munmap(mapped, before);
-            }
-            if after > 0 {
-                let _ = munmap(chunk.add(asked - before - after).cast(), after);
-            }
-            chunk
-        }
-    }
-
-    /// As [`std::alloc::dealloc`].
-    ///
-    /// # Safety
-    /// The chunk was taken with this layout, and is not used any more.
-    pub(super) unsafe fn give(chunk: *mut u8, layout: Layout) {
-        // SAFETY: the caller vouches for the chunk, which has as many bytes.
-        let _ = unsafe { munmap(chunk.cast(), layout.size().next_multiple_of(layout.align())) };
-    }
-}
-
-/// Memory of chunks, from the allocator.
-#[cfg(not(all(target_os = "linux", not(miri))))]
-mod pages {
-    pub(super) use std::alloc::{alloc as take, dealloc as give};
 }
 
 #[cold]

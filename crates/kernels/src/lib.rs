@@ -46,7 +46,7 @@ mod lanes;
 mod metric;
 mod ops;
 mod portable;
-mod prefetch;
+pub mod prefetch;
 pub mod rabitq;
 mod scalar;
 mod table;

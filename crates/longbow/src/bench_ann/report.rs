@@ -43,6 +43,8 @@ pub struct Report {
     pub vector_bytes: usize,
     /// Seconds that the exact answers took; null if they came from a file.
     pub truth_s: Option<f64>,
+    /// The level of the cache into which memory is asked for ahead: measured once an index is larger than caches are.
+    pub prefetch_level: u8,
     /// Whether the index takes many queries in one call.
     pub batches: bool,
     /// What was measured at each breadth.
@@ -65,7 +67,7 @@ pub struct Point {
     pub qps_batched: Option<f64>,
     /// Microseconds of processor time, one query a call; of a pass of batches alone, with batches.
     pub cpu_us_per_query: Option<f64>,
-    /// Bytes of the index that were read; null, since no index counts them.
+    /// Bytes of the index that were read; null from an index that does not count them.
     pub bytes_touched: Option<f64>,
     /// Vectors that were compared with the query.
     pub distances: f64,

@@ -25,7 +25,7 @@ pub fn text(report: &Report) -> String {
         "longbow {} bench ann: {}, quantization {}, {}\n\
          {} vectors of {} x {}, {} queries, recall@{}, {} thread(s); {truth}\n\
          built in {:.1} s, {:.1} CPU s; {:.0} bytes a vector, {} of them the vector\n\
-         {}, {}, {}, {} cores, load before {:.1}\n\n",
+         {}, {}, {}, {} cores, load before {:.1}; memory is asked for into the cache's level {}\n\n",
         report.longbow,
         report.index,
         report.quantization,
@@ -45,6 +45,7 @@ pub fn text(report: &Report) -> String {
         machine.simd,
         machine.cores,
         machine.load_before,
+        report.prefetch_level,
     );
     let titles = TITLES.map(str::to_owned);
     for line in [titles].into_iter().chain(report.points.iter().map(cells)) {
