@@ -11,6 +11,8 @@ const RUN: usize = 2048;
 const AHEAD: usize = 4;
 /// Parts of the memory, by turns for the one level and the other.
 const PARTS: usize = 32;
+/// Passes over all parts. The first does not count: memory that was just taken can be slow for a moment, and tell nothing.
+const PASSES: usize = 3;
 /// Times as fast as with the first that reading must be with the second: what comes into the first is nearer when it is read, which tells
 /// where more is done with it than here. A Zen 4 is 1.6 to 2.4 times as fast.
 const FASTER: f64 = 1.3;
@@ -27,13 +29,16 @@ pub fn measure(memory: &[u8]) -> Level {
         return Level::First;
     }
     let mut times = [Vec::new(), Vec::new()];
-    for number in 0..PARTS {
+    for number in 0..PASSES * PARTS {
         let level = [Level::First, Level::Second][number % 2];
         // Runs of a part lie as far from each other as they can.
         let order: Vec<&[u8]> = (0..part)
-            .map(|at| runs[scrambled(at, part) * PARTS + number])
+            .map(|at| runs[scrambled(at, part) * PARTS + number % PARTS])
             .collect();
-        times[number % 2].push(time(level, &order));
+        let took = time(level, &order);
+        if number >= PARTS {
+            times[number % 2].push(took);
+        }
     }
     let [first, second] = times.map(undisturbed);
     if first.as_secs_f64() > FASTER * second.as_secs_f64() {
