@@ -154,7 +154,7 @@ impl Encoder {
     }
 
     fn finish(&self, out: &mut Encoded) {
-        out.planes.fill(&out.floats);
+        out.planes.fill(self.rabitq, &out.floats);
         out.norm = self
             .kernels
             .dot(Scalar::F32, &out.floats, bytes_of(&out.floats));
@@ -316,7 +316,7 @@ fn nearest(x: f32) -> i8 {
 }
 
 /// The bytes of floats, as the kernels read them.
-fn bytes_of(floats: &[f32]) -> &[u8] {
+pub(crate) fn bytes_of(floats: &[f32]) -> &[u8] {
     // SAFETY: a float has four bytes, of which each is initialised.
     unsafe { std::slice::from_raw_parts(floats.as_ptr().cast(), size_of_val(floats)) }
 }

@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::generic::{BYTE_RUN, SIGNS, WORD_RUN, read_once, scale};
+use super::planes;
 use super::rotation::Tile;
 use super::{Add, Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
 use crate::Isa;
@@ -299,6 +300,11 @@ fn transform(tile: [__m256; 2]) -> [__m256; 2] {
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
+fn split(query: &[f32], high: &mut [u8], low: &mut [u8]) -> (f32, [i32; 2]) {
+    planes::split(query, high, low)
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
 fn rotate(rotation: &Rotation, vector: &mut [f32]) {
     // SAFETY: this function has the instruction set.
     unsafe { rotation.rotate::<[__m256; 2]>(vector) }
@@ -403,6 +409,7 @@ pub(crate) static KERNELS: Rabitq = Rabitq {
     isa: Isa::Avx2,
     estimate,
     fill_lut,
+    split,
     rotate,
     dot_i8,
     dot_query,

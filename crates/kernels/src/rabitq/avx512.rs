@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::generic::{BYTE_RUN, SIGNS, WORD_RUN, read_once, scale};
+use super::planes;
 use super::rotation::Tile;
 use super::{Add, Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
 use crate::Isa;
@@ -292,6 +293,11 @@ fn transform(x: __m512) -> __m512 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
+fn split(query: &[f32], high: &mut [u8], low: &mut [u8]) -> (f32, [i32; 2]) {
+    planes::split(query, high, low)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn rotate(rotation: &Rotation, vector: &mut [f32]) {
     // SAFETY: this function has the instruction set.
     unsafe { rotation.rotate::<__m512>(vector) }
@@ -442,6 +448,7 @@ pub(crate) static KERNELS: Rabitq = Rabitq {
     isa: Isa::Avx512,
     estimate,
     fill_lut,
+    split,
     rotate,
     dot_i8,
     dot_query,

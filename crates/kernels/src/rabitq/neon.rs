@@ -3,6 +3,7 @@
 use std::arch::aarch64::*;
 
 use super::generic::{self, BYTE_RUN, SIGNS, WORD_RUN, read_once};
+use super::planes;
 use super::rotation::Tile;
 use super::{Add, Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
 use crate::Isa;
@@ -246,6 +247,7 @@ pub(crate) static KERNELS: Rabitq = Rabitq {
     isa: Isa::Neon,
     estimate,
     fill_lut: generic::fill_lut,
+    split: planes::split,
     rotate,
     dot_i8,
     dot_query,

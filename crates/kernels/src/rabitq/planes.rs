@@ -1,5 +1,5 @@
-use super::DIM_STEP;
 use super::line::Line;
+use super::{DIM_STEP, Rabitq};
 
 /// Steps that the largest element of a query is rounded to: the most whose upper byte stays below 128.
 const STEPS: f32 = 32639.0;
@@ -21,41 +21,17 @@ pub struct Planes {
 
 impl Planes {
     /// Rounds a query, whose length is a multiple of [`DIM_STEP`] and whose elements are finite.
-    pub fn fill(&mut self, query: &[f32]) {
+    pub fn fill(&mut self, kernels: &Rabitq, query: &[f32]) {
         let dim = query.len();
         assert_eq!(dim % DIM_STEP, 0, "{dim} dimensions");
         self.dim = dim;
         self.lines.clear();
         self.lines.resize(2 * dim.div_ceil(64), Line::ZERO);
-        let inverse = self.scale(query);
         let bytes = Line::bytes_mut(&mut self.lines);
         let (high, low) = bytes.split_at_mut(bytes.len() / 2);
-        let mut sums = [0i32; 2];
-        for ((q, high), low) in query.iter().zip(high).zip(low) {
-            // The integer is in the lower bits of the float; it and its upper byte are small, and nothing wraps.
-            let bits = (q * inverse + ROUND).to_bits() as i32;
-            let value = bits.wrapping_sub(ROUND.to_bits() as i32);
-            let upper = value.wrapping_add(128) >> 8;
-            let lower = value.wrapping_sub(upper << 8);
-            sums[0] = sums[0].wrapping_add(upper);
-            sums[1] = sums[1].wrapping_add(lower);
-            (*high, *low) = (upper as u8, lower as u8);
-        }
+        let (step, sums) = kernels.split(query, &mut high[..dim], &mut low[..dim]);
+        self.step = step;
         self.excess = sums.map(|sum| sum.wrapping_mul(128));
-    }
-
-    /// Chooses the step and returns its inverse, zero for a query without any.
-    fn scale(&mut self, query: &[f32]) -> f32 {
-        // As integers, whose order is that of floats without a sign.
-        let bits = query.iter().map(|q| q.abs().to_bits());
-        let largest = f32::from_bits(bits.max().unwrap_or(0));
-        self.step = largest / STEPS;
-        let inverse = 1.0 / self.step;
-        if inverse.is_finite() && self.step.is_finite() {
-            return inverse;
-        }
-        self.step = 0.0;
-        0.0
     }
 
     /// Elements of the query.
@@ -92,4 +68,37 @@ impl Planes {
     pub(crate) fn value(&self, high: i32, low: i32) -> f32 {
         (256 * i64::from(high) + i64::from(low)) as f32 * self.step
     }
+}
+
+/// Rounds a query to two planes of as many bytes, and returns the step and the sum of each plane. Compiled as part of each instruction
+/// set's entry point.
+#[inline(always)]
+pub(crate) fn split(query: &[f32], high: &mut [u8], low: &mut [u8]) -> (f32, [i32; 2]) {
+    let (step, inverse) = step(query);
+    let mut sums = [0i32; 2];
+    for ((q, high), low) in query.iter().zip(high).zip(low) {
+        // The integer is in the lower bits of the float; it and its upper byte are small, and nothing wraps.
+        let bits = (q * inverse + ROUND).to_bits() as i32;
+        let value = bits.wrapping_sub(ROUND.to_bits() as i32);
+        let upper = value.wrapping_add(128) >> 8;
+        let lower = value.wrapping_sub(upper << 8);
+        sums[0] = sums[0].wrapping_add(upper);
+        sums[1] = sums[1].wrapping_add(lower);
+        (*high, *low) = (upper as u8, lower as u8);
+    }
+    (step, sums)
+}
+
+/// The step and its inverse, zeros for a query without any.
+#[inline(always)]
+fn step(query: &[f32]) -> (f32, f32) {
+    // As integers, whose order is that of floats without a sign.
+    let bits = query.iter().map(|q| q.abs().to_bits());
+    let largest = f32::from_bits(bits.max().unwrap_or(0));
+    let step = largest / STEPS;
+    let inverse = 1.0 / step;
+    if inverse.is_finite() && step.is_finite() {
+        return (step, inverse);
+    }
+    (0.0, 0.0)
 }

@@ -1,6 +1,7 @@
 //! No vector instructions: the definition that the others are tested against.
 
 use super::generic::{self, read_once};
+use super::planes;
 use super::rotation::Tile;
 use super::{Add, Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
 use crate::Isa;
@@ -136,6 +137,7 @@ pub(crate) static KERNELS: Rabitq = Rabitq {
     isa: Isa::Scalar,
     estimate,
     fill_lut: generic::fill_lut,
+    split: planes::split,
     rotate,
     dot_i8,
     dot_query,

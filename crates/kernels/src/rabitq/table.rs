@@ -48,6 +48,7 @@ pub struct Residual {
     pub origin: f32,
 }
 
+type Split = unsafe fn(&[f32], &mut [u8], &mut [u8]) -> (f32, [i32; 2]);
 type Estimate = unsafe fn(&Lut, Block, Base, f32, &mut [f32; SLOTS]) -> u32;
 
 /// The kernels of one instruction set. Lengths that disagree are a fault of the caller, and panic.
@@ -55,6 +56,7 @@ pub struct Rabitq {
     pub(crate) isa: Isa,
     pub(crate) estimate: Estimate,
     pub(crate) fill_lut: unsafe fn(&[f32], &mut [u8]) -> (f32, f32),
+    pub(crate) split: Split,
     pub(crate) rotate: unsafe fn(&Rotation, &mut [f32]),
     pub(crate) dot_i8: unsafe fn(*const i8, *const i8, usize, i32) -> i32,
     pub(crate) dot_query: unsafe fn(&Planes, *const i8) -> f32,
@@ -121,6 +123,17 @@ impl Rabitq {
         assert_eq!(bytes.len(), 4 * rotated.len(), "16 bytes a group");
         // SAFETY: the lengths were checked; the table was handed out only if the processor has the set.
         unsafe { (self.fill_lut)(rotated, bytes) }
+    }
+
+    /// Rounds a query to planes of upper and of lower bytes; their step, and the sum of each.
+    pub(crate) fn split(&self, query: &[f32], high: &mut [u8], low: &mut [u8]) -> (f32, [i32; 2]) {
+        assert_eq!(
+            (high.len(), low.len()),
+            (query.len(), query.len()),
+            "a byte an element"
+        );
+        // SAFETY: the table was handed out only if the processor has the set.
+        unsafe { (self.split)(query, high, low) }
     }
 
     pub(crate) fn rotate(&self, rotation: &Rotation, vector: &mut [f32]) {

@@ -32,16 +32,18 @@ fn products_of_bytes_are_exact() {
 }
 
 fn check_planes(query: &[f32], code: &[i8]) {
-    let mut planes = Planes::default();
-    planes.fill(query);
     let terms = query.iter().zip(code);
     let right: f64 = terms.map(|(q, c)| f64::from(*q) * f64::from(*c)).sum();
     let largest = query.iter().fold(0f32, |m, q| m.max(q.abs()));
     let size: f64 = code.iter().map(|c| f64::from(*c).abs()).sum();
     // A rounding to the nearest of 2 * 32639 steps, and that of the arithmetic that finds it, of 24 bits.
     let bound = f64::from(largest) * size / 65278.0 * 1.01 + right.abs() * 2e-7 + 1e-33 * size;
-    // SAFETY: the code has the dimensions of the planes.
-    let of = |kernels: &Rabitq| unsafe { kernels.dot_query(&planes, code.as_ptr()) };
+    let of = |kernels: &Rabitq| {
+        let mut planes = Planes::default();
+        planes.fill(kernels, query);
+        // SAFETY: the code has the dimensions of the planes.
+        unsafe { kernels.dot_query(&planes, code.as_ptr()) }
+    };
     for kernels in all_kernels() {
         let what = format!("{} {}", kernels.isa(), query.len());
         let got = of(kernels);
@@ -75,7 +77,7 @@ fn a_query_is_rounded_to_sixteen_bits_on_average_too() {
     let mut dice = Dice(7);
     let (dim, mut planes) = (1024, Planes::default());
     let query = dice.units(dim);
-    planes.fill(&query);
+    planes.fill(portable(), &query);
     let mut squares = 0f64;
     for i in 0..dim {
         let mut code = vec![0i8; dim];
