@@ -40,6 +40,9 @@ impl QuantizedGraph {
         for level in &graph.levels {
             below = graph.read_level(level, below, &mut reader)?;
         }
+        if reader.at + 4 < input.len() {
+            graph.read_hasty(&mut reader)?;
+        }
         same("length", &(reader.at + 4), &input.len())?;
         same("rows", &rows, &u64::from(graph.ground().blocks.claimed()))?;
         graph.remember_rows();
@@ -136,6 +139,41 @@ impl QuantizedGraph {
                 got: u64::from(twin),
                 limit: u64::from(nodes),
             });
+        }
+        Ok(())
+    }
+
+    /// Reads which nodes are to be refined.
+    fn read_hasty(&self, reader: &mut Reader<'_>) -> Result<()> {
+        let mut hasty = self.hasty.lock();
+        for (height, level) in self.levels.iter().enumerate() {
+            let nodes = level.blocks.claimed();
+            let at = reader.at as u64;
+            let count = reader.u32()?;
+            if count > nodes {
+                return Err(Error::Inconsistent {
+                    at,
+                    field: "number of nodes to be refined",
+                    got: u64::from(count),
+                    limit: u64::from(nodes),
+                });
+            }
+            for _ in 0..count {
+                let at = reader.at as u64;
+                let node = node(reader, "node to be refined", nodes, false)?;
+                // SAFETY: all nodes of the level were written.
+                let ids = unsafe { level.blocks.ids(node) };
+                // Of several rows with the same code all but one have no edges, and must get none.
+                if ids.iter().all(|id| id.load(Ordering::Relaxed) == NONE) {
+                    return Err(Error::Inconsistent {
+                        at,
+                        field: "node to be refined, which has no edge",
+                        got: u64::from(node),
+                        limit: u64::from(nodes),
+                    });
+                }
+                hasty.push((height, node));
+            }
         }
         Ok(())
     }

@@ -75,7 +75,35 @@ impl QuantizedGraph {
                 }
             }
         }
+        // SAFETY: as above.
+        unsafe { self.put_hasty(&numbers, &mut sink)? };
         sink.finish(rows)
+    }
+
+    /// Writes which nodes are to be refined, if there are any.
+    ///
+    /// # Safety
+    /// All nodes that were claimed are written.
+    unsafe fn put_hasty(&self, numbers: &[Vec<u32>], sink: &mut Sink<'_>) -> Result<()> {
+        let mut nodes = vec![Vec::new(); numbers.len()];
+        for (height, node) in self.hasty.lock().iter() {
+            // SAFETY: the caller vouches for the nodes.
+            let ids = unsafe { self.levels[*height].blocks.ids(*node) };
+            // The first of a level leads nowhere, until others come that find it.
+            if ids.iter().any(|id| id.load(Ordering::Relaxed) != NONE) {
+                nodes[*height].push(numbers[*height][*node as usize]);
+            }
+        }
+        if nodes.iter().all(Vec::is_empty) {
+            return Ok(());
+        }
+        for nodes in nodes {
+            sink.put(&(nodes.len() as u32).to_le_bytes())?;
+            for node in nodes {
+                sink.put(&node.to_le_bytes())?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -71,6 +71,35 @@ fn what_was_left_undone_is_done_once() -> Result<()> {
 }
 
 #[test]
+fn a_checkpoint_tells_what_was_left_undone() -> Result<()> {
+    for edge_codes in [true, false] {
+        let (graph, vectors) = begun(edge_codes, 1_000, 300)?;
+        let mut plain = Vec::new();
+        graph.save(&mut plain)?;
+        insert_in_haste(&graph, 1_000..1_300, &vectors)?;
+        // A third of those in haste leaves, and their nodes are not numbered.
+        graph.retire(&|row| row >= 1_200)?;
+        while graph.remove(8) != Progress::Ended {}
+        let mut bytes = Vec::new();
+        graph.save(&mut bytes)?;
+        for (bytes, hasty) in [(plain, 0), (bytes, graph.hasty())] {
+            let again = QuantizedGraph::load(graph.space, graph.params, &bytes)?;
+            assert_eq!(again.hasty(), hasty);
+            let of_haste = 1_000..1_200;
+            let before = led_to(&again, of_haste.clone());
+            while again.refine(9) {}
+            let after = led_to(&again, of_haste);
+            assert!(
+                hasty == 0 || hasty >= 200 && after > 1.15 * before,
+                "{hasty} nodes, {before} edges led to each, then {after}"
+            );
+            check(&again, "refined after a start");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn nodes_that_leave_are_done_no_more() -> Result<()> {
     for edge_codes in [true, false] {
         let (graph, vectors) = begun(edge_codes, 1_000, 1_500)?;

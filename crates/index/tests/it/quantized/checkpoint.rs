@@ -1,10 +1,13 @@
 //! Saving and loading.
 
+use std::collections::HashSet;
+
 use crc_fast::{CrcAlgorithm, checksum};
 use longbow_index::VectorIndex as _;
 use longbow_index::{
     Error, Metric, QuantizedGraph, QuantizedParams, Result, Saved, Scalar, SearchStats, Space,
 };
+use proptest::prelude::*;
 
 use super::{build, kinds, search};
 use crate::common::{Data, all, golden_data, sealed};
@@ -147,9 +150,7 @@ fn a_checkpoint_of_something_else_is_refused_by_name() -> Result<()> {
         matches!(rows, Error::Mismatch { field: "rows", .. }),
         "{rows}"
     );
-    let mut longer = GOLDEN.to_vec();
-    longer.extend_from_slice(&[0; 8]);
-    let longer = error(&sealed(longer));
+    let longer = error(&with_lists(&[&[], &[], &[], &[], &[], &[], &[]]));
     assert!(
         matches!(
             longer,
@@ -161,6 +162,63 @@ fn a_checkpoint_of_something_else_is_refused_by_name() -> Result<()> {
         "{longer}"
     );
     Ok(())
+}
+
+/// The golden checkpoint with lists of nodes to be refined behind its levels.
+fn with_lists(lists: &[&[u32]]) -> Vec<u8> {
+    let mut bytes = GOLDEN[..GOLDEN.len() - 4].to_vec();
+    for list in lists {
+        bytes.extend((list.len() as u32).to_le_bytes());
+        bytes.extend(list.iter().flat_map(|node| node.to_le_bytes()));
+    }
+    bytes.extend([0; 4]);
+    sealed(bytes)
+}
+
+#[test]
+fn lists_of_nodes_to_be_refined_are_checked() -> Result<()> {
+    let space = golden_data()?.space;
+    let load = |lists: &[&[u32]]| QuantizedGraph::load(space, PARAMS, &with_lists(lists));
+    let graph = load(&[&[3, 149], &[0], &[], &[], &[], &[]])?;
+    assert_eq!(graph.hasty(), 3);
+    let (bytes, _) = save(&graph)?;
+    assert_eq!(QuantizedGraph::load(space, PARAMS, &bytes)?.hasty(), 3);
+    while graph.refine(1) {}
+    assert_eq!(graph.hasty(), 0);
+    let (bytes, _) = save(&graph)?;
+    assert_eq!((bytes.len(), load(&[])?.hasty()), (GOLDEN.len(), 0));
+    let many = [0; 161];
+    for (lists, name) in [
+        (&[&[160][..]][..], "node to be refined"),
+        (&[&many], "number of nodes to be refined"),
+        // One of two rows with the same code.
+        (&[&[159]], "node to be refined, which has no edge"),
+        (&[&[], &[], &[0]], "number of nodes to be refined"),
+    ] {
+        match load(lists).map(|_| ()) {
+            Err(Error::Inconsistent { field, .. }) => assert_eq!(field, name),
+            other => panic!("{other:?}"),
+        }
+    }
+    let cut = load(&[&[1], &[]]).map(|_| ());
+    assert!(matches!(cut, Err(Error::Truncated { .. })), "{cut:?}");
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn any_lists_of_nodes_to_be_refined_do_no_harm(
+        lists in prop::collection::vec(prop::collection::vec(0u32..200, 0..4), 0..8),
+    ) {
+        let lists: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
+        let data = golden_data().expect("valid");
+        if let Ok(graph) = QuantizedGraph::load(data.space, PARAMS, &with_lists(&lists)) {
+            while graph.refine(10) {}
+            let found = search(&graph, &data, &data.queries[0], 160, 160);
+            let rows: HashSet<u64> = found.iter().map(|neighbor| neighbor.row).collect();
+            prop_assert_eq!((found.len(), rows.len()), (160, 160));
+        }
+    }
 }
 
 #[test]
