@@ -18,8 +18,8 @@ PREFIX = "longbow-"
 LONGBOW = ("rabitq", "sq8", "hnsw")
 # As far as a search is concerned, the same as for the peers.
 LONGBOW_SETTINGS = {
-    "rabitq": "32 edges, ef_construction=128",
-    "sq8": "32 edges, ef_construction=128",
+    "rabitq": "32 edges, ef_construction=160",
+    "sq8": "32 edges, ef_construction=160",
     "hnsw": "m=16, ef_construction=200",
 }
 LONGBOW_SWEEP = (4, 6, 8, 10, 13, 16, 20, 24, 32, 40, 48, 64, 96, 128, 192)

@@ -14,6 +14,8 @@
 //! | [`Kernels::dot_rows`], … | `n` rows that lie one after the other | exact scans |
 //! | [`Kernels::dot_gather`], … | `n` rows anywhere in memory, prefetched ahead | graph walks |
 //!
+//! Memory that will be read soon is asked for by [`mod@prefetch`], into the level of the cache that was measured to be the better one.
+//!
 //! # What it is not
 //!
 //! No metric is turned into a "distance" here (that needs norms and signs, see the index), no threads, no

@@ -238,7 +238,7 @@ options! {
         /// What a graph holds of each vector, unless the column's field says so by `longbow.quantization`: codes, also of edges (rabitq) or not (sq8: less memory, slower), an HNSW graph where they cannot be; or all of it (none: HNSW). Auto: rabitq from 96 dimensions on.
         quantization: QuantizationChoice, Choice(&["auto", "rabitq", "sq8", "none"]), Text("auto");
         /// Candidates looked at when a row is put into a graph of codes.
-        rabitq_ef_construction: usize, Int(8, 4096), Text("128");
+        rabitq_ef_construction: usize, Int(8, 4096), Text("160");
         /// Shards of an index in postings, by row: threads that insert into different ones wait for each other only to write to the file, and long searches are read by as many threads as there are shards, or cores if these are fewer; but what is near a query is then in a posting of each. An index that there is keeps the number that it was made with.
         spfresh_shards: usize, Int(1, 64), Text("1");
         /// Neighbours of a row in an HNSW graph.

@@ -15,7 +15,7 @@ pub struct QuantizedParams {
 impl Default for QuantizedParams {
     fn default() -> Self {
         QuantizedParams {
-            ef_construction: 128,
+            ef_construction: 160,
             seed: 42,
             edge_codes: true,
         }
