@@ -19,8 +19,8 @@ const FASTER: f64 = 1.3;
 
 /// The level for which reading runs of `memory` in no order is faster if they are asked for before. It takes some milliseconds.
 ///
-/// The memory should be more than the caches hold, and written, since pages that never were are all the same one. Less than
-/// [`PARTS`] times eight runs tell nothing, and the answer is then the first.
+/// The memory should be more than the caches hold, and written, since pages that never were are all the same one. Less than half a
+/// megabyte tells nothing, and the answer is then the first.
 #[must_use]
 pub fn measure(memory: &[u8]) -> Level {
     let runs: Vec<&[u8]> = memory.chunks_exact(RUN).collect();
