@@ -105,7 +105,7 @@ impl Chunks {
         let slot = unsafe { &(&(*leaf).0)[inner] };
         if slot.load(Ordering::Acquire).is_null() {
             let layout = self.chunk_layout();
-            // SAFETY: the layout has a size above zero, since the stride has.
+            // SAFETY: the layout has a size above zero, since the stride has, and is aligned to huge pages.
             let chunk = unsafe { pages::take(layout) };
             if chunk.is_null() {
                 handle_alloc_error(layout);

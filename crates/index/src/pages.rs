@@ -35,7 +35,7 @@ mod system {
     /// As [`std::alloc::alloc`]; null if there is no memory.
     ///
     /// # Safety
-    /// The layout has a size above zero.
+    /// The layout has a size above zero, and an alignment that is a multiple of the system's pages.
     pub(crate) unsafe fn take(layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());
         let Some(asked) = size

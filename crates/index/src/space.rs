@@ -89,10 +89,10 @@ impl Query {
                 got: vector.len(),
             });
         }
-        let is_infinite = |x: &f32| !x.is_finite();
+        let is_not_finite = |x: &f32| !x.is_finite();
         // To look for one takes longer than to tell that there is none.
         if !Kernels::get().all_finite(Scalar::F32, bytes_of(vector))
-            && let Some(at) = vector.iter().position(is_infinite)
+            && let Some(at) = vector.iter().position(is_not_finite)
         {
             return Err(Error::NotFinite {
                 at,
@@ -284,18 +284,20 @@ mod tests {
 
     #[test]
     fn cosine_holds_at_extreme_lengths() -> Result<()> {
-        let space = space(Metric::Cosine, 2);
-        for length in [1e-36f32, 1e-25, 1e-10, 1.0, 1e10, 1e19, 1e37] {
-            for other in [1e-36f32, 1e-18, 1.0, 1e30] {
-                let query = Query::new(space, &[3.0 * length, 4.0 * length])?;
-                let opposite = query.distance(&bytes(&[-3.0 * other, -4.0 * other]));
-                let same = query.distance(&bytes(&[3.0 * other, 4.0 * other]));
-                let across = query.distance(&bytes(&[4.0 * other, -3.0 * other]));
-                let close = |a: f32, b: f32| (a - b).abs() < 1e-5;
-                assert!(
-                    close(opposite, 2.0) && close(same, 0.0) && close(across, 1.0),
-                    "{length} {other}: {opposite} {same} {across}"
-                );
+        for dim in [2, 8, 19] {
+            let space = space(Metric::Cosine, dim);
+            let vector = |a: f32, b: f32| [vec![a], vec![0.0; dim - 2], vec![b]].concat();
+            let close = |a: f32, b: f32| (a - b).abs() < 1e-5;
+            for length in [1e-36f32, 1e-25, 1e-10, 1.0, 1e10, 1e19, 1e37] {
+                for other in [1e-36f32, 1e-18, 1.0, 1e30] {
+                    let query = Query::new(space, &vector(3.0 * length, 4.0 * length))?;
+                    let to = |a, b| query.distance(&bytes(&vector(a * other, b * other)));
+                    let (opposite, same, across) = (to(-3.0, -4.0), to(3.0, 4.0), to(4.0, -3.0));
+                    assert!(
+                        close(opposite, 2.0) && close(same, 0.0) && close(across, 1.0),
+                        "{dim} {length} {other}: {opposite} {same} {across}"
+                    );
+                }
             }
         }
         Ok(())
@@ -323,5 +325,15 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(nan.contains("element 1 of the query is NaN"), "{nan}");
+        for value in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+            let mut query = vec![1.0; 2_000];
+            query[1_999] = value;
+            match Query::new(space(Metric::Cosine, 2_000), &query).map(|_| ()) {
+                Err(Error::NotFinite { at, value: told }) => {
+                    assert_eq!((at, told.to_bits()), (1_999, value.to_bits()));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
     }
 }

@@ -16,8 +16,13 @@
 //!                    4      scale of the eight-bit code, f32
 //!                    128    32 neighbours; ff ff ff ff: a free slot
 //!                    d      eight-bit code; d is the dimension, for the dot product one more, rounded up to 16
+//!      …         only if nodes came in haste and are not refined yet, for each of the six levels, the lowest first:
+//!                  4      n, number of such nodes
+//!                  4 n    the nodes, each with an edge
 //!     end-4  4   CRC-32C (Castagnoli) of all bytes before
 //! ```
+//!
+//! Older programs refuse a file with such lists by its length.
 
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -89,7 +94,7 @@ impl QuantizedGraph {
         for (height, node) in self.hasty.lock().iter() {
             // SAFETY: the caller vouches for the nodes.
             let ids = unsafe { self.levels[*height].blocks.ids(*node) };
-            // The first of a level leads nowhere, until others come that find it.
+            // One from which all others have left leads nowhere, and there is nothing to refine.
             if ids.iter().any(|id| id.load(Ordering::Relaxed) != NONE) {
                 nodes[*height].push(numbers[*height][*node as usize]);
             }

@@ -3,49 +3,61 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use super::{LINE, Level, prefetch_into};
+use super::{CacheLevel, LINE, prefetch_into};
 
 /// Bytes that are read in a row, as of a node of a graph.
 const RUN: usize = 2048;
 /// Runs between the one that is asked for and the one that is read.
 const AHEAD: usize = 4;
-/// Parts of the memory, by turns for the one level and the other.
-const PARTS: usize = 32;
-/// Passes over all parts. The first does not count: memory that was just taken can be slow for a moment, and tell nothing.
-const PASSES: usize = 3;
+/// Parts of the memory, by turns for the one level and the other. Odd, so that to both levels come as many runs at the begin of a page as
+/// at its end, and runs of a part do not all fall into the same few places of a cache.
+const PARTS: usize = 93;
+/// Parts that do not count: memory that was just taken can be slow for a moment, and tell nothing.
+const FIRST_PARTS: usize = 31;
 /// Times as fast as with the first that reading must be with the second: what comes into the first is nearer when it is read, which tells
-/// where more is done with it than here. A Zen 4 is 1.6 to 2.4 times as fast.
+/// where more is done with it than here.
 const FASTER: f64 = 1.3;
 
 /// The level for which reading runs of `memory` in no order is faster if they are asked for before. It takes some milliseconds.
 ///
-/// The memory should be more than the caches hold, and written, since pages that never were are all the same one. Less than half a
-/// megabyte tells nothing, and the answer is then the first.
+/// The memory should be more than the caches hold, and written, since pages that never were are all the same one. Less than one and
+/// a half megabytes tell nothing, and the answer is then the first.
 #[must_use]
-pub fn measure(memory: &[u8]) -> Level {
+pub fn measure(memory: &[u8]) -> CacheLevel {
     let runs: Vec<&[u8]> = memory.chunks_exact(RUN).collect();
     let part = runs.len() / PARTS;
     if part < 2 * AHEAD {
-        return Level::First;
+        return CacheLevel::First;
     }
     let mut times = [Vec::new(), Vec::new()];
-    for number in 0..PASSES * PARTS {
-        let level = [Level::First, Level::Second][number % 2];
-        // Runs of a part lie as far from each other as they can.
+    for number in 0..PARTS {
+        let level = [CacheLevel::First, CacheLevel::Second][number % 2];
+        // Runs that are read one after the other lie far from each other.
         let order: Vec<&[u8]> = (0..part)
-            .map(|at| runs[scrambled(at, part) * PARTS + number % PARTS])
+            .map(|at| runs[scrambled(at, part) * PARTS + number])
             .collect();
         let took = time(level, &order);
-        if number >= PARTS {
+        if number >= FIRST_PARTS {
             times[number % 2].push(took);
         }
     }
+    better(times)
+}
+
+/// The better level, by what reading a part took with each.
+fn better(times: [Vec<Duration>; 2]) -> CacheLevel {
     let [first, second] = times.map(undisturbed);
     if first.as_secs_f64() > FASTER * second.as_secs_f64() {
-        Level::Second
+        CacheLevel::Second
     } else {
-        Level::First
+        CacheLevel::First
     }
+}
+
+/// The time of a part that nothing else on the machine disturbed, probably: a quarter took less.
+fn undisturbed(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 4]
 }
 
 /// A number below `count` for each below it, far from those of its neighbours: steps of the golden section.
@@ -61,7 +73,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-fn time(level: Level, runs: &[&[u8]]) -> Duration {
+fn time(level: CacheLevel, runs: &[&[u8]]) -> Duration {
     let begun = Instant::now();
     let mut sum = 0u64;
     for (at, run) in runs.iter().enumerate() {
@@ -73,12 +85,6 @@ fn time(level: Level, runs: &[&[u8]]) -> Duration {
     }
     black_box(sum);
     begun.elapsed()
-}
-
-/// The time of a part that nothing else on the machine disturbed, probably: a quarter took less.
-fn undisturbed(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 4]
 }
 
 #[cfg(test)]
@@ -95,9 +101,35 @@ mod tests {
     }
 
     #[test]
+    fn each_level_reads_both_halves_of_pages_and_counts_as_often() {
+        let mut reads = [[0; 2]; 2];
+        for number in FIRST_PARTS..PARTS {
+            // Of two runs of a part, one after the other by their places.
+            for place in [number, PARTS + number] {
+                reads[number % 2][place % 2] += 1;
+            }
+        }
+        assert_eq!(reads, [[31; 2]; 2]);
+    }
+
+    #[test]
+    fn the_second_level_must_be_clearly_better() {
+        let times = |micros: [u64; 8]| micros.map(Duration::from_micros).to_vec();
+        // Some parts were disturbed.
+        let first = times([100, 900, 101, 100, 800, 102, 100, 700]);
+        for (second, level) in [
+            ([70, 71, 70, 900, 70, 800, 72, 70], CacheLevel::Second),
+            ([80, 81, 82, 80, 80, 81, 80, 80], CacheLevel::First),
+            ([300, 310, 300, 300, 300, 320, 300, 300], CacheLevel::First),
+        ] {
+            assert_eq!(better([first.clone(), times(second)]), level, "{second:?}");
+        }
+    }
+
+    #[test]
     fn memory_that_tells_nothing_is_left_at_the_first_level() {
-        for bytes in [0, RUN, PARTS * (2 * AHEAD - 1) * RUN] {
-            assert_eq!(measure(&vec![1; bytes]), Level::First, "{bytes}");
+        for bytes in [0, RUN, PARTS * 2 * AHEAD * RUN - 1] {
+            assert_eq!(measure(&vec![1; bytes]), CacheLevel::First, "{bytes}");
         }
     }
 
@@ -106,10 +138,10 @@ mod tests {
         let memory = vec![1; PARTS * 2 * AHEAD * RUN + 7];
         // Which it is depends on the machine; that it reads within the memory does not.
         let _either = measure(&memory);
-        assert_eq!(Level::aimed_at(), Level::First);
-        Level::Second.aim();
+        assert_eq!(CacheLevel::aimed_at(), CacheLevel::First);
+        CacheLevel::Second.aim();
         super::super::prefetch_all(memory.as_ptr(), memory.len());
-        assert_eq!(Level::aimed_at(), Level::Second);
-        Level::First.aim();
+        assert_eq!(CacheLevel::aimed_at(), CacheLevel::Second);
+        CacheLevel::First.aim();
     }
 }

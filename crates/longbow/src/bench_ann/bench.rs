@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use longbow_index::Space;
-use longbow_kernels::prefetch::Level;
+use longbow_kernels::prefetch::CacheLevel;
 use longbow_types::cpu_time;
 
 use super::error::Error;
@@ -85,9 +85,9 @@ impl Bench {
             ),
             vector_bytes: space.row_bytes(),
             truth_s: truth_s.map(|took| rounded(took.as_secs_f64(), 3)),
-            prefetch_level: match Level::aimed_at() {
-                Level::First => 1,
-                Level::Second => 2,
+            prefetch_level: match CacheLevel::aimed_at() {
+                CacheLevel::First => 1,
+                CacheLevel::Second => 2,
             },
             batches,
             points: Vec::new(),

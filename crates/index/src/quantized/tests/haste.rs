@@ -34,6 +34,12 @@ fn insert_in_haste(graph: &QuantizedGraph, rows: Range<u64>, vectors: &[Vec<f32>
     Ok(())
 }
 
+fn checkpoint(graph: &QuantizedGraph) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    graph.save(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Edges to the nodes of some rows, per row.
 fn led_to(graph: &QuantizedGraph, rows: Range<u64>) -> f64 {
     let blocks = &graph.ground().blocks;
@@ -74,15 +80,18 @@ fn what_was_left_undone_is_done_once() -> Result<()> {
 fn a_checkpoint_tells_what_was_left_undone() -> Result<()> {
     for edge_codes in [true, false] {
         let (graph, vectors) = begun(edge_codes, 1_000, 300)?;
-        let mut plain = Vec::new();
-        graph.save(&mut plain)?;
+        let mut saved = vec![(checkpoint(&graph)?, 0)];
         insert_in_haste(&graph, 1_000..1_300, &vectors)?;
-        // A third of those in haste leaves, and their nodes are not numbered.
+        // A third of those in haste leaves, and their nodes are not numbered at last.
         graph.retire(&|row| row >= 1_200)?;
+        saved.push((checkpoint(&graph)?, graph.hasty()));
+        for _ in 0..5 {
+            graph.remove(8);
+        }
+        saved.push((checkpoint(&graph)?, graph.hasty()));
         while graph.remove(8) != Progress::Ended {}
-        let mut bytes = Vec::new();
-        graph.save(&mut bytes)?;
-        for (bytes, hasty) in [(plain, 0), (bytes, graph.hasty())] {
+        saved.push((checkpoint(&graph)?, graph.hasty()));
+        for (bytes, hasty) in saved {
             let again = QuantizedGraph::load(graph.space, graph.params, &bytes)?;
             assert_eq!(again.hasty(), hasty);
             let of_haste = 1_000..1_200;
@@ -93,7 +102,7 @@ fn a_checkpoint_tells_what_was_left_undone() -> Result<()> {
                 hasty == 0 || hasty >= 200 && after > 1.15 * before,
                 "{hasty} nodes, {before} edges led to each, then {after}"
             );
-            check(&again, "refined after a start");
+            again.check_edges("refined after a start");
         }
     }
     Ok(())
