@@ -9,7 +9,7 @@ use shuttle::thread;
 
 use super::explore;
 use crate::checkpoint::VectorSource;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::mix::mix;
 use crate::quantized::{Progress, QuantizedGraph, QuantizedParams};
 use crate::space::{Query, Space};
@@ -77,11 +77,31 @@ impl World {
     }
 
     fn insert(&self, rows: Range<u64>) {
+        self.insert_by(rows, |row, vector| self.graph.insert(row, vector));
+    }
+
+    fn insert_in_haste(&self, rows: Range<u64>) {
+        self.insert_by(rows, |row, vector| self.graph.insert_in_haste(row, vector));
+    }
+
+    fn insert_by(&self, rows: Range<u64>, insert: impl Fn(u64, &[u8]) -> Result<()>) {
         for row in rows {
             self.states[row as usize].store(BEGUN, SeqCst);
-            let vector = &self.rows.0[row as usize];
-            self.graph.insert(row, vector).expect("there is room");
+            insert(row, &self.rows.0[row as usize]).expect("there is room");
             self.states[row as usize].store(ACKNOWLEDGED, SeqCst);
+        }
+    }
+
+    /// Writes a checkpoint, unless rows come just then, and reads it.
+    fn save(&self) {
+        let mut bytes = Vec::new();
+        match self.graph.save(&mut bytes) {
+            Ok(_) => {
+                let again = QuantizedGraph::load(SPACE, self.graph.params(), &bytes);
+                again.expect("a checkpoint").check_edges("a checkpoint");
+            }
+            Err(Error::Busy) => {}
+            Err(other) => panic!("{other}"),
         }
     }
 
@@ -185,4 +205,23 @@ fn no_row_is_missed_where_edges_have_no_codes() {
 #[test]
 fn no_row_is_missed_in_a_graph_that_several_begin() {
     rows_come_and_go(true, false);
+}
+
+#[test]
+fn no_row_is_missed_that_came_in_haste() {
+    explore(8, || {
+        let world = World::new(true);
+        world.insert_in_haste(0..FIRST);
+        thread::scope(|scope| {
+            scope.spawn(|| world.insert_in_haste(FIRST..ALL));
+            scope.spawn(|| while world.graph.refine(1) {});
+            scope.spawn(|| world.remove());
+            scope.spawn(|| world.save());
+            scope.spawn(|| world.search(1));
+        });
+        world.save();
+        while world.graph.refine(1) {}
+        world.search(ALL - 1);
+        world.graph.check_edges("rows came in haste");
+    });
 }
