@@ -54,7 +54,9 @@ impl QuantizedGraph {
             unsafe {
                 scratch = self.look_for(height, node, scratch);
                 scratch.found.retain(|found| found.node() != node);
-                self.choose_anew(level, node, &mut scratch);
+                // Searches that began before a node was to leave may still come to it.
+                let leaves = |to: u32| level.blocks.is_leaving(to);
+                self.choose_anew(level, node, &mut scratch, leaves);
                 let edges = self.by_length(level, node);
                 let neighbors = edges.iter().rev().map(|(id, _)| *id);
                 let stays = |id: &u32| *id != NONE && !level.blocks.is_leaving(*id);

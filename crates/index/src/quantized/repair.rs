@@ -46,7 +46,7 @@ impl QuantizedGraph {
                     scratch = self.look_for(height, node, scratch);
                     scratch.found.retain(|found| found.node() != node);
                 }
-                self.choose_anew(level, node, &mut scratch);
+                self.choose_anew(level, node, &mut scratch, |_| false);
             }
             // One that left may have been the only one to lead here.
             let stays = neighbors().filter(|id| *id != NONE && !level.blocks.is_leaving(*id));
@@ -139,11 +139,18 @@ impl QuantizedGraph {
         self.walk_for_neighbors(height, Pace::Whole, scratch)
     }
 
-    /// Chooses the node's neighbours from `scratch.found`. Edges that stay keep their slots, so only new ones are encoded.
+    /// Chooses the node's neighbours from `scratch.found`. Edges that stay keep their slots, so only new ones are encoded. Those to nodes that `keep`
+    /// holds for stay.
     ///
     /// # Safety
     /// As [`QuantizedGraph::repair_one`].
-    pub(super) unsafe fn choose_anew(&self, level: &Level, node: u32, scratch: &mut Scratch) {
+    pub(super) unsafe fn choose_anew(
+        &self,
+        level: &Level,
+        node: u32,
+        scratch: &mut Scratch,
+        keep: impl Fn(u32) -> bool,
+    ) {
         let Scratch { found, bits, .. } = scratch;
         let _change = level.lock(node);
         // SAFETY: the caller vouches for the node, and candidates were written.
@@ -167,7 +174,7 @@ impl QuantizedGraph {
                 if before != NONE {
                     let guides = guided < GUIDED && self.guides(level, node, before);
                     guided += usize::from(guides);
-                    if guides || !level.blocks.let_go(before) {
+                    if guides || keep(before) || !level.blocks.let_go(before) {
                         *place = before;
                         continue;
                     }
