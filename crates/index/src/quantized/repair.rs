@@ -41,7 +41,12 @@ impl QuantizedGraph {
         unsafe {
             let ids = || level.blocks.ids(node).iter();
             let neighbors = || ids().map(|id| id.load(Ordering::Acquire));
-            if neighbors().any(|id| id != NONE && level.blocks.is_leaving(id)) {
+            // Edges that change places are not seen for a moment by who does not hold the node.
+            let leads_to_leaving = || {
+                let _change = level.lock(node);
+                neighbors().any(|id| id != NONE && level.blocks.is_leaving(id))
+            };
+            if leads_to_leaving() {
                 if self.gather(level, node, &mut scratch) < FEWEST {
                     scratch = self.look_for(height, node, scratch);
                     scratch.found.retain(|found| found.node() != node);
