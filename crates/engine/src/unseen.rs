@@ -26,6 +26,8 @@ const MOST: u64 = 16_384;
 const MOST_BYTES: u64 = 12 << 20;
 /// Rows in the graph for each, at least: walks go through what nobody sees yet, too.
 const BESIDE: u64 = 8;
+/// Living rows for each dead one that is in the graph, at least: who comes faster than these are taken out makes walks longer and longer.
+const LIVING: u64 = 4;
 /// Most threads that insert.
 const THREADS: usize = 4;
 /// Rows that one of them takes at a time: the writer waits for the slowest.
@@ -93,7 +95,7 @@ fn insert<'a>(
         return None;
     };
     let (end, bytes) = (view.next_row, column.space.row_bytes() as u64);
-    let most = room(index, codes).min(*left / bytes);
+    let most = room(index, codes, view).min(*left / bytes);
     let (first, running) = index.claim_unseen(end, most)?;
     *left -= (end - first) * bytes;
     let parts = match Arc::ptr_eq(&graph, &index.graph()) {
@@ -113,9 +115,11 @@ fn insert<'a>(
 }
 
 /// So many rows may be inserted in haste.
-fn room(index: &ColumnIndex, codes: &QuantizedGraph) -> u64 {
+fn room(index: &ColumnIndex, codes: &QuantizedGraph, view: &View) -> u64 {
     let is_moved = index.is_auto() || index.successor().is_some();
-    if is_moved || !codes.is_prepared() {
+    // Of what waits, searches look at the living alone.
+    let many_dead = codes.len() as u64 > view.live + view.live / LIVING;
+    if is_moved || many_dead || !codes.is_prepared() {
         return 0;
     }
     let most = MOST.min(codes.len() as u64 / BESIDE);

@@ -111,6 +111,24 @@ fn more_than_an_eighth_of_what_is_there_gets_codes() -> Result<()> {
 }
 
 #[test]
+fn a_graph_with_many_dead_rows_gets_no_more_before_they_leave() -> Result<()> {
+    let dataset = searched()?;
+    let mut end = ROWS;
+    for sequence in 3.. {
+        // The same rows get other vectors again and again.
+        put(&dataset, sequence, 0..1_500)?;
+        end += 1_500;
+        while with_codes(&dataset, |codes| codes.refine(100)) {}
+        if index(&dataset).watermark() < end {
+            break;
+        }
+    }
+    assert_eq!(index(&dataset).watermark(), ROWS + 3 * 1_500);
+    assert!(index(&dataset).coded.runs().is_some());
+    Ok(())
+}
+
+#[test]
 fn what_is_refused_comes_into_no_index() -> Result<()> {
     let dataset = searched()?;
     let rows = batch(ROWS..MORE)?;
