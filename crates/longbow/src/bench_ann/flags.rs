@@ -273,7 +273,7 @@ mod tests {
             let settings = read(&format!("--base b --queries q {flags}")).expect("valid");
             assert_eq!(settings.index, index, "{flags}");
             let codes = matches!(index, Choice::Rabitq | Choice::Sq8);
-            let ef = if codes { 128 } else { 200 };
+            let ef = if codes { 160 } else { 200 };
             assert_eq!(settings.params.ef_construction, ef, "{flags}");
             let line = format!("--base b --queries q --ef-construction 50 {flags}");
             match read(&line) {
