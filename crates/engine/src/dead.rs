@@ -45,6 +45,18 @@ impl Chunk {
         self.died[slot / 64].fetch_or(1 << (slot % 64), Ordering::Release);
     }
 
+    /// A bit for each of the 64 rows from a slot on that is dead.
+    fn dead(&self, first: usize, as_of: u64) -> u64 {
+        let died = self.died[first / 64].load(Ordering::Acquire);
+        if died == 0 || self.latest.load(Ordering::Acquire) <= as_of {
+            return died;
+        }
+        let is_dead = |slot: &usize| self.words[first + slot].load(Ordering::Acquire) <= as_of;
+        set_bits(died)
+            .filter(is_dead)
+            .fold(0, |dead, slot| dead | 1 << slot)
+    }
+
     #[inline]
     fn is_dead(&self, slot: usize, as_of: u64) -> bool {
         let bits = self.died[slot / 64].load(Ordering::Acquire);
@@ -109,6 +121,27 @@ impl DeadRows {
         }
     }
 
+    /// The rows of a range that live for a reader that sees writes up to and including log index `as_of`, ascending.
+    pub fn living(&self, rows: Range<u64>, as_of: u64) -> impl Iterator<Item = Living> + use<'_> {
+        let mut next = rows.start;
+        std::iter::from_fn(move || {
+            let start = next;
+            let first = start & !63;
+            next = rows.end.min(first + 64);
+            let rows = next.checked_sub(start).filter(|rows| *rows > 0)?;
+            let (chunk, slot) = split(first);
+            let dead = match self.chunks.get(chunk) {
+                Some(Some(chunk)) => chunk.dead(slot, as_of),
+                _ => 0,
+            };
+            let asked = u64::MAX >> (64 - rows) << (start - first);
+            Some(Living {
+                first,
+                bits: !dead & asked,
+            })
+        })
+    }
+
     /// Whether any of the `len` rows from `first` may be dead; false is certain, true is a hint.
     pub fn may_hold(&self, first: u64, len: u64) -> bool {
         if len == 0 {
@@ -129,6 +162,35 @@ impl DeadRows {
         let full = self.chunks.iter().flatten().filter(is_new).count();
         (full * size_of::<Chunk>() + self.chunks.len() * 8) as u64
     }
+}
+
+/// Those that live of 64 consecutive rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Living {
+    first: u64,
+    bits: u64,
+}
+
+impl Living {
+    /// How many.
+    pub fn count(self) -> u64 {
+        u64::from(self.bits.count_ones())
+    }
+
+    /// Which, ascending.
+    pub fn rows(self) -> impl Iterator<Item = u64> {
+        set_bits(self.bits).map(move |slot| self.first + slot as u64)
+    }
+}
+
+/// The places of the bits that are set, ascending.
+fn set_bits(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = bits.trailing_zeros() as usize;
+        // The lowest is done.
+        bits &= bits.checked_sub(1)?;
+        Some(place)
+    })
 }
 
 fn split(row: u64) -> (usize, usize) {
@@ -170,6 +232,35 @@ mod tests {
         );
         assert!(dead.is_dead(6, 11) && dead.is_dead(1_000_000, 12));
         assert!(!reader.is_dead(1_000_000, 10));
+    }
+
+    #[test]
+    fn the_living_are_those_that_are_not_dead() {
+        let mut dead = DeadRows::default();
+        dead.mark_all(4_000..9_000, 1);
+        for (row, at) in [(5, 1), (63, 2), (64, 3), (127, 2), (9_001, 9), (9_063, 2)] {
+            dead.mark(row, at);
+        }
+        for rows in [
+            0..0,
+            70..70,
+            5..6,
+            0..64,
+            1..128,
+            3_990..12_000,
+            64..65,
+            8_999..9_070,
+        ] {
+            for as_of in [0, 1, 2, 3, 9] {
+                let lives = |row: &u64| !dead.is_dead(*row, as_of);
+                let expected: Vec<u64> = rows.clone().filter(lives).collect();
+                let living = || dead.living(rows.clone(), as_of);
+                let told: Vec<u64> = living().flat_map(Living::rows).collect();
+                assert_eq!(told, expected, "{rows:?}, {as_of}");
+                let count: u64 = living().map(Living::count).sum();
+                assert_eq!(count, expected.len() as u64, "{rows:?}, {as_of}");
+            }
+        }
     }
 
     #[test]

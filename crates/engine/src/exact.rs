@@ -197,7 +197,7 @@ impl Searcher<'_> {
 
     /// Scans rows that the view shows by their codes, which leaves few to be compared by their vectors: for the
     /// same answer a fraction of the memory is read.
-    fn scan_codes(
+    pub fn scan_codes(
         &self,
         graph: &QuantizedGraph,
         shown: impl Iterator<Item = u64>,

@@ -86,6 +86,7 @@ mod index_choice;
 mod index_kind;
 mod index_policy;
 mod indexer;
+mod living;
 mod loading;
 mod log_entries;
 mod maintenance;

@@ -67,7 +67,7 @@ pub struct Found {
     pub rows_scanned: u64,
     /// Distances computed, and nodes of the graph visited.
     pub stats: SearchStats,
-    /// The effort of the walk, if there was one.
+    /// The effort of the walk, or of the one in whose place rows were compared; none if there was neither.
     pub ef: Option<usize>,
     /// The recall that the effort was chosen for, as the index was measured.
     pub expected: Option<f32>,
@@ -261,15 +261,20 @@ impl<'a> Searcher<'a> {
         }
     }
 
+    /// The effort of a walk, or the least that it begins with.
+    pub fn least_effort(&self) -> usize {
+        match &self.effort {
+            Effort::Fixed(ef) => *ef.max(&self.k),
+            Effort::Target(..) => self.k,
+        }
+    }
+
     /// How many rows pass, of how many in the graph; and what it takes to find the nearest without codes of their own.
     fn cost(&self) -> Option<((u64, u64), FilterCost)> {
         let Graph::Quantized(graph) = &*self.index.as_ref()?.graph else {
             return None;
         };
-        let ef = match &self.effort {
-            Effort::Fixed(ef) => *ef,
-            Effort::Target(..) => self.k,
-        };
+        let ef = self.least_effort();
         let passing = self.rows.matching.as_ref()?.len();
         let share = (passing, (graph.len() as u64).max(passing));
         let dim = self.column.space.dim;
@@ -326,12 +331,18 @@ impl<'a> Searcher<'a> {
             return Ok(());
         };
         let watermark = index.watermark;
+        let few = self.are_few(index);
         let from_graph = match &self.effort {
+            _ if few => vec![Vec::new(); queries.len()],
             Effort::Fixed(ef) => self.walk_by(*ef, index, queries, all)?,
             Effort::Target(target, curve) => self.walk_to(*target, curve, (index, queries), all)?,
         };
         self.limits.check()?;
         for ((query, found), from_graph) in queries.iter().zip(all).zip(from_graph) {
+            let from_graph = match few || self.lacks_living(from_graph.len(), index, found) {
+                true => self.scan_living(query, index, found)?,
+                false => from_graph,
+            };
             // What a walk behind a filter lacks, or left to a scan, is not to be made up for by rows that wait.
             let is_short = from_graph.len() < self.wanted()
                 && !found.is_partial
@@ -367,8 +378,8 @@ impl<'a> Searcher<'a> {
         };
         let filtered = matching.map(|rows| entries(rows.sample(), passing));
         // Dead rows that did not leave the graph yet are in the way like rows that do not pass.
-        let many_dead = self.view.live * 4 < index.graph.len() as u64 * 3;
-        let entries = filtered.or(many_dead.then_some(entries(&[], self.view.live)));
+        let among_dead = || Some(entries(&[], self.among_dead(index)?));
+        let entries = filtered.or_else(among_dead);
         let was_cut = AtomicBool::new(false);
         let is_over = || {
             let spent = self.limits.are_spent();

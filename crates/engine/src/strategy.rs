@@ -14,6 +14,8 @@ pub enum Strategy {
     Graph,
     /// The graph was walked, and rows not yet in it were scanned.
     GraphAndTail,
+    /// Few rows of the graph live: these were compared by their codes, and rows not yet in it were scanned.
+    Codes,
     /// The graph was walked, returning only rows that pass the filter.
     GraphFiltered,
     /// The graph gave fewer than there are, or left what it would miss, so all rows that pass were scanned.
@@ -31,6 +33,7 @@ impl Strategy {
             Strategy::ClustersFiltered => "clusters_filtered",
             Strategy::Graph => "graph",
             Strategy::GraphAndTail => "graph_and_tail",
+            Strategy::Codes => "codes",
             Strategy::GraphFiltered => "graph_filtered",
             Strategy::GraphThenExact => "graph_then_exact",
             Strategy::GraphThenClusters => "graph_then_clusters",

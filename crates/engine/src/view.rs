@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use longbow_storage::{Batch, Segment};
 
-use crate::dead::DeadRows;
+use crate::dead::{DeadRows, Living};
 use crate::schema::DatasetSchema;
 use crate::tail::Tail;
 
@@ -87,6 +87,18 @@ impl View {
         let sealed = self.segments[first..].iter();
         let sealed = sealed.flat_map(move |segment| sealed_parts(segment, from));
         sealed.chain(self.fresh_parts(from))
+    }
+
+    /// The rows below `end` that this view holds alive, ascending.
+    pub(crate) fn living(&self, end: u64) -> impl Iterator<Item = u64> {
+        let runs = self.parts(0).flat_map(|part| part.runs);
+        let runs = runs.map(|run| run.first_row..run.first_row + run.len as u64);
+        let runs = runs.take_while(move |rows| rows.start < end);
+        runs.flat_map(move |rows| {
+            let below = rows.start..rows.end.min(end);
+            let living = self.dead.living(below, self.index);
+            living.flat_map(Living::rows)
+        })
     }
 
     /// The same of the tail alone.

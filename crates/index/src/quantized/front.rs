@@ -1,3 +1,5 @@
+use std::collections::BinaryHeap;
+
 use crate::candidate::Candidate;
 
 /// The nearest candidates of a walk, sorted in one array, each with a mark for whether it was visited.
@@ -16,8 +18,8 @@ pub(super) struct Front {
     driven_out: u64,
     /// And what not, the farthest first: nearer than that.
     dropped: Vec<u64>,
-    /// Those of its candidates that do not count, without marks.
-    uncounted: Vec<u64>,
+    /// Those of its candidates that do not count, without marks: asked at each push whether the farthest of all is one.
+    uncounted: BinaryHeap<u64>,
 }
 
 const VISITED: u64 = 1;
@@ -31,7 +33,7 @@ impl Default for Front {
             next: 0,
             driven_out: 0,
             dropped: Vec::new(),
-            uncounted: Vec::new(),
+            uncounted: BinaryHeap::new(),
         }
     }
 }
@@ -75,9 +77,14 @@ impl Front {
         self.next = self.next.min(stay);
         self.driven_out = 0;
         self.dropped.clear();
-        let uncounted = self.uncounted.len();
-        self.uncounted.retain(|key| distance(*key) <= bound);
-        self.capacity -= uncounted - self.uncounted.len();
+        while self
+            .uncounted
+            .peek()
+            .is_some_and(|key| distance(*key) > bound)
+        {
+            self.uncounted.pop();
+            self.capacity -= 1;
+        }
     }
 
     /// The distance that a candidate must be below to be taken.
@@ -118,13 +125,12 @@ impl Front {
     fn drop_uncounted(&mut self) {
         while self.keys.len() >= self.capacity
             && let Some(last) = self.keys.last().copied()
-            && let Some(at) = self
-                .uncounted
-                .iter()
-                .position(|key| *key == last & !VISITED)
+            && let Some(farthest) = self.uncounted.peek()
+            && *farthest == last & !VISITED
         {
-            self.uncounted.swap_remove(at);
-            self.dropped.extend(self.keys.pop());
+            self.uncounted.pop();
+            self.keys.pop();
+            self.dropped.push(last);
             self.capacity -= 1;
         }
         self.next = self.next.min(self.keys.len());
@@ -170,8 +176,8 @@ impl Front {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let keys = [&self.keys, &self.uncounted, &self.dropped];
-        keys.iter().map(|keys| keys.capacity()).sum::<usize>() * size_of::<u64>()
+        let keys = self.keys.capacity() + self.dropped.capacity() + self.uncounted.capacity();
+        keys * size_of::<u64>()
     }
 }
 

@@ -1,0 +1,83 @@
+//! Searches of graphs in which few rows live.
+//!
+//! Who replaces most rows of a dataset within seconds leaves a graph of dead rows, whose new versions wait for their turn. A walk
+//! finds its way by all of them, and looks at the more dead ones for each living one that it is to hold. Where few live, these
+//! are compared one by one, by their codes.
+
+use longbow_index::{FilterCost, Neighbor, Query, TopK};
+
+use crate::column_index::Reached;
+use crate::dead::Living;
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::search::{Found, Searcher};
+use crate::strategy::Strategy;
+
+impl Searcher<'_> {
+    /// How many rows of the graph live: those of the dataset that do not wait for it.
+    pub(crate) fn living(&self, index: &Reached) -> u64 {
+        let view = self.view;
+        match &*index.graph {
+            Graph::Quantized(_) | Graph::Hnsw(_) => {
+                let waiting = index.watermark..view.next_row;
+                let waiting = view.dead.living(waiting, view.index).map(Living::count);
+                view.live.saturating_sub(waiting.sum())
+            }
+            // What a search of postings reads does not depend on it.
+            Graph::Flat | Graph::SpFresh { .. } => view.live,
+        }
+    }
+
+    /// How many rows of the graph live, if so many are dead that they are in the way like rows that do not pass a filter.
+    pub(crate) fn among_dead(&self, index: &Reached) -> Option<u64> {
+        let living = self.living(index);
+        (living * 4 < index.graph.len() as u64 * 3).then_some(living)
+    }
+
+    /// Whether these are so few that to compare them all is the better way than a walk.
+    pub(crate) fn are_few(&self, index: &Reached) -> bool {
+        let Graph::Quantized(graph) = &*index.graph else {
+            return false;
+        };
+        if self.rows.matching.is_some() || !graph.is_prepared() {
+            return false;
+        }
+        let (rows, dim) = (graph.len() as u64, self.column.space.dim);
+        let at = (self.k, self.least_effort());
+        self.among_dead(index)
+            .is_some_and(|living| FilterCost::new((living, rows), dim, at).is_scan())
+    }
+
+    /// Whether a walk that ended found too few of the rows that live: among many dead it leaves them, where they lie elsewhere than around
+    /// the query.
+    pub(crate) fn lacks_living(&self, rows: usize, index: &Reached, found: &Found) -> bool {
+        let by_codes = matches!(&*index.graph, Graph::Quantized(_));
+        let is_whole = by_codes && self.rows.matching.is_none() && !found.is_partial;
+        if rows >= self.k || !is_whole || found.ef.is_none() {
+            return false;
+        }
+        let living = self.living(index).min(self.k as u64);
+        (rows as u64) < living.saturating_sub(self.rows.without.len() as u64)
+    }
+
+    /// The nearest of the rows of the graph that live, by comparing all of them.
+    pub(crate) fn scan_living(
+        &self,
+        query: &Query,
+        index: &Reached,
+        found: &mut Found,
+    ) -> Result<Vec<Neighbor>> {
+        let mut top = TopK::new(self.k);
+        if let Graph::Quantized(graph) = &*index.graph {
+            let rows = self.view.living(index.watermark);
+            let rows = rows.filter(|row| !self.rows.without.contains(row));
+            self.scan_codes(graph, rows, query, &mut top, found)?;
+            found.strategy = Strategy::Codes;
+            found.ef.get_or_insert(self.least_effort());
+        }
+        Ok(top.into_sorted())
+    }
+}
+
+#[cfg(test)]
+mod tests;
