@@ -164,6 +164,24 @@ pub enum Error {
     )]
     QueryNotFinite { column: String, position: usize },
     #[error(
+        "row {row} of vector column '{column}' holds {value:e}; with elements beyond {most:e} distances overflow, so scale all vectors of the column down before the put"
+    )]
+    TooLarge {
+        column: String,
+        row: usize,
+        value: f32,
+        most: f32,
+    },
+    #[error(
+        "the query vector for '{column}' holds {value:e} at position {position}; with elements beyond {most:e} distances overflow, so scale it down like the vectors of the column"
+    )]
+    QueryTooLarge {
+        column: String,
+        position: usize,
+        value: f32,
+        most: f32,
+    },
+    #[error(
         "the query vector for '{column}' has the wrong dimension: expected {expected}, got {got}"
     )]
     QueryDimension {
@@ -325,6 +343,7 @@ impl Error {
             Error::ColumnMissing { .. } => "column_missing",
             Error::EmptyBatch => "empty_batch",
             Error::NotFinite { .. } | Error::QueryNotFinite { .. } => "not_finite",
+            Error::TooLarge { .. } | Error::QueryTooLarge { .. } => "value_too_large",
             Error::QueryDimension { .. } => "dimension_mismatch",
             Error::NoQueryVector => "no_query_vector",
             Error::NoVectorOf { .. } => "no_vector",

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::index_kind;
 use crate::quantization;
 use crate::recall_target;
-use crate::schema::{DatasetSchema, stored_schema};
+use crate::schema::{DatasetSchema, VectorColumn, stored_schema};
 use crate::shared::Pending;
 use crate::text_column;
 use crate::vectors::Vectors;
@@ -319,17 +319,32 @@ fn check_values(schema: &DatasetSchema, batch: &Batch) -> Result<()> {
         let Some(vectors) = Vectors::of(batch, column)? else {
             continue;
         };
-        let kernels = Kernels::get();
-        if !kernels.all_finite(column.space.scalar, vectors.bytes()) {
-            let bad = |row: &usize| !kernels.all_finite(column.space.scalar, vectors.rows(*row, 1));
-            let row = (0..batch.rows()).find(bad).unwrap_or(0);
-            return Err(Error::NotFinite {
-                column: column.name.clone(),
-                row,
-            });
-        }
+        check_elements(column, &vectors, batch.rows())?;
     }
     Ok(())
+}
+
+/// Of elements that are not finite, or too large, there are no distances.
+fn check_elements(column: &VectorColumn, vectors: &Vectors<'_>, rows: usize) -> Result<()> {
+    let (kernels, space) = (Kernels::get(), column.space);
+    let (scalar, most) = (space.scalar, space.largest_element());
+    if kernels.all_within(scalar, vectors.bytes(), most) {
+        return Ok(());
+    }
+    let is_bad = |row: &usize| !kernels.all_within(scalar, vectors.rows(*row, 1), most);
+    let row = (0..rows).find(is_bad).unwrap_or(0);
+    let mut floats = vec![0.0; space.dim];
+    kernels.decode(scalar, vectors.rows(row, 1), &mut floats);
+    let column = column.name.clone();
+    Err(match floats.iter().all(|x| x.is_finite()) {
+        true => Error::TooLarge {
+            column,
+            row,
+            value: floats.into_iter().find(|x| x.abs() > most).unwrap_or(most),
+            most,
+        },
+        false => Error::NotFinite { column, row },
+    })
 }
 
 fn check_not_null(batch: &Batch, at: usize, column: &str) -> Result<()> {

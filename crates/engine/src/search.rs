@@ -215,22 +215,28 @@ impl<'a> Searcher<'a> {
     }
 
     fn check_vector(&self, vector: &[f32]) -> Result<()> {
-        let column = &self.column.name;
-        if vector.len() != self.column.space.dim {
-            let expected = self.column.space.dim;
-            return Err(Error::QueryDimension {
-                column: column.clone(),
-                expected,
-                got: vector.len(),
-            });
-        }
-        if let Some(position) = vector.iter().position(|value| !value.is_finite()) {
-            return Err(Error::QueryNotFinite {
-                column: column.clone(),
-                position,
-            });
-        }
-        Ok(())
+        let column = || self.column.name.clone();
+        self.column
+            .space
+            .check_query(vector)
+            .map_err(|error| match error {
+                longbow_index::Error::Dimension { expected, got } => Error::QueryDimension {
+                    column: column(),
+                    expected,
+                    got,
+                },
+                longbow_index::Error::NotFinite { at, .. } => Error::QueryNotFinite {
+                    column: column(),
+                    position: at,
+                },
+                longbow_index::Error::TooLarge { at, value, most } => Error::QueryTooLarge {
+                    column: column(),
+                    position: at,
+                    value,
+                    most,
+                },
+                other => other.into(),
+            })
     }
 
     pub fn is_by_graph(&self) -> bool {

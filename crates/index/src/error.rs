@@ -21,6 +21,18 @@ pub enum Error {
         /// The element.
         value: f32,
     },
+    /// A query with an element that is too large for its distances.
+    #[error(
+        "element {at} of the query is {value}: of vectors with elements beyond {most:e} the distances overflow, scale all down"
+    )]
+    TooLarge {
+        /// Position of the first such element.
+        at: usize,
+        /// The element.
+        value: f32,
+        /// The largest.
+        most: f32,
+    },
     /// A vector of another length than the index holds.
     #[error(
         "vector of row {row} has {got} bytes, expected {expected}: the row belongs to another column or schema"

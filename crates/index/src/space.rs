@@ -22,6 +22,19 @@ impl Space {
         self.dim * self.scalar.size()
     }
 
+    /// The largest that an element may be, in stored vectors and queries: of those within it, all distances are finite.
+    /// By cosine any that is finite may be, since lengths are told in `f64` where they must.
+    #[must_use]
+    pub fn largest_element(&self) -> f32 {
+        match self.metric {
+            Metric::Cosine => f32::MAX,
+            // The square of the distance of two corners, and as much again for what sums and codes round.
+            Metric::Euclidean | Metric::Dot => {
+                (f64::from(f32::MAX) / (8.0 * self.dim as f64)).sqrt() as f32
+            }
+        }
+    }
+
     /// Elements of a vector as codes see it: see [`crate::sphere`].
     pub(crate) fn moved_dim(&self) -> usize {
         self.dim + usize::from(self.metric == Metric::Dot)
@@ -55,6 +68,35 @@ impl Space {
         Err(Error::VectorBytes { row, expected, got })
     }
 
+    /// Refuses a query for which some distances to vectors of this space might not be finite.
+    ///
+    /// # Errors
+    /// If it has another dimension, or an element that is not finite, or larger than [`Space::largest_element`].
+    pub fn check_query(&self, vector: &[f32]) -> Result<()> {
+        self.check_within(vector, self.largest_element())
+    }
+
+    /// Refuses what has another dimension, or an element that is not finite, or larger than that.
+    fn check_within(&self, vector: &[f32], most: f32) -> Result<()> {
+        if vector.len() != self.dim {
+            return Err(Error::Dimension {
+                expected: self.dim,
+                got: vector.len(),
+            });
+        }
+        // To look for one takes longer than to tell that there is none.
+        if !Kernels::get().all_within(Scalar::F32, bytes_of(vector), most)
+            && let Some(at) = vector.iter().position(|x| x.is_nan() || x.abs() > most)
+        {
+            let value = vector[at];
+            return Err(match value.is_finite() {
+                true => Error::TooLarge { at, value, most },
+                false => Error::NotFinite { at, value },
+            });
+        }
+        Ok(())
+    }
+
     /// Turns a distance as it is inside the crate into the distance and the score that users see: see the table
     /// in the crate's description.
     #[must_use]
@@ -83,22 +125,7 @@ impl Query {
     /// # Errors
     /// If it has another dimension, or an element that is not finite.
     pub fn new(space: Space, vector: &[f32]) -> Result<Self> {
-        if vector.len() != space.dim {
-            return Err(Error::Dimension {
-                expected: space.dim,
-                got: vector.len(),
-            });
-        }
-        let is_not_finite = |x: &f32| !x.is_finite();
-        // To look for one takes longer than to tell that there is none.
-        if !Kernels::get().all_finite(Scalar::F32, bytes_of(vector))
-            && let Some(at) = vector.iter().position(is_not_finite)
-        {
-            return Err(Error::NotFinite {
-                at,
-                value: vector[at],
-            });
-        }
+        space.check_within(vector, f32::MAX)?;
         let mut floats = vector.to_vec();
         if space.metric == Metric::Cosine {
             let scale = exact_inverse_norm(&floats);
@@ -309,6 +336,37 @@ mod tests {
         assert_eq!(query.distance(&bytes(&[f32::MAX, f32::MIN])), f32::INFINITY);
         let query = Query::new(space(Metric::Euclidean, 2), &[f32::MAX, f32::MAX])?;
         assert_eq!(query.distance(&bytes(&[f32::MIN, f32::MIN])), f32::INFINITY);
+        Ok(())
+    }
+
+    #[test]
+    fn within_the_largest_element_all_distances_are_finite() -> Result<()> {
+        for metric in [Metric::Euclidean, Metric::Dot, Metric::Cosine] {
+            for dim in [1, 2, 3, 784, 65_536] {
+                let space = space(metric, dim);
+                let most = space.largest_element();
+                space.check_query(&vec![-most; dim])?;
+                let query = Query::new(space, &vec![most; dim])?;
+                for other in [most, -most] {
+                    let distance = query.distance(&bytes(&vec![other; dim]));
+                    assert!(distance.is_finite(), "{metric} {dim}: {distance}");
+                }
+                match (metric, space.check_query(&vec![-most.next_up(); dim])) {
+                    (Metric::Cosine, Err(Error::NotFinite { at: 0, .. })) => {}
+                    (
+                        _,
+                        Err(Error::TooLarge {
+                            at: 0,
+                            value,
+                            most: told,
+                        }),
+                    ) => {
+                        assert_eq!((value, told), (-most.next_up(), most));
+                    }
+                    (_, other) => panic!("{metric} {dim}: {other:?}"),
+                }
+            }
+        }
         Ok(())
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Ops {
 pub struct Kernels {
     pub(crate) isa: Isa,
     pub(crate) ops: [Ops; 4],
-    pub(crate) finite_f32: unsafe fn(&[u8]) -> bool,
+    pub(crate) within_f32: unsafe fn(&[u8], f32) -> bool,
     pub(crate) finite_f16: unsafe fn(&[u8]) -> bool,
 }
 
@@ -84,8 +84,8 @@ macro_rules! entry_points {
         }
 
         $(#[target_feature(enable = $features)])?
-        unsafe fn finite_f32(bytes: &[u8]) -> bool {
-            crate::finite::finite_f32(bytes)
+        unsafe fn within_f32(bytes: &[u8], most: f32) -> bool {
+            crate::finite::within_f32(bytes, most)
         }
 
         $(#[target_feature(enable = $features)])?
@@ -115,7 +115,7 @@ macro_rules! entry_points {
         pub(crate) static KERNELS: crate::Kernels = crate::Kernels {
             isa: crate::Isa::$isa,
             ops: [ops::<F32>(), ops::<F16>(), ops::<I8>(), ops::<U8>()],
-            finite_f32,
+            within_f32,
             finite_f16,
         };
     };
@@ -259,6 +259,17 @@ impl Kernels {
     /// Whether no element is infinite or NaN. `bytes` is a whole number of elements; integers always are finite.
     #[must_use]
     pub fn all_finite(&self, scalar: Scalar, bytes: &[u8]) -> bool {
+        self.all_within(scalar, bytes, f32::MAX)
+    }
+
+    /// Whether no element is NaN, or farther from zero than `most`. That is at least what a `float16` can be, so of such and of
+    /// integers no finite one is.
+    #[must_use]
+    pub fn all_within(&self, scalar: Scalar, bytes: &[u8], most: f32) -> bool {
+        assert!(
+            (65_504.0..=f32::MAX).contains(&most),
+            "{most} is no limit of elements"
+        );
         assert_eq!(
             bytes.len() % scalar.size(),
             0,
@@ -268,7 +279,7 @@ impl Kernels {
         // SAFETY: the table was handed out only if the processor has the set.
         unsafe {
             match scalar {
-                Scalar::F32 => (self.finite_f32)(bytes),
+                Scalar::F32 => (self.within_f32)(bytes, most),
                 Scalar::F16 => (self.finite_f16)(bytes),
                 Scalar::I8 | Scalar::U8 => true,
             }

@@ -303,6 +303,29 @@ fn a_wrong_length_is_a_fault_of_the_caller() {
 }
 
 proptest! {
+    #[test]
+    fn within_agrees_on_random_bits(
+        bits in prop::collection::vec(any::<u32>(), 0..80),
+        most in prop_oneof![65_504f32..1e20, Just(f32::MAX)],
+    ) {
+        // Seldom infinite, and at the limit or just beyond it.
+        let mut values: Vec<f32> = bits.iter().map(|x| f32::from_bits(x & 0xC7FF_FFFF)).collect();
+        for kernels in all_kernels() {
+            let bytes = encode(Scalar::F32, &values);
+            let within = values.iter().all(|x| x.abs() <= most);
+            prop_assert_eq!(kernels.all_within(Scalar::F32, &bytes, most), within);
+        }
+        values.retain(|x| x.abs() <= most);
+        for (last, within) in [(-most, true), (most.next_up(), false), (-most.next_up(), false)] {
+            values.push(last);
+            for kernels in all_kernels() {
+                let bytes = encode(Scalar::F32, &values);
+                prop_assert_eq!(kernels.all_within(Scalar::F32, &bytes, most), within);
+            }
+            values.pop();
+        }
+    }
+
     /// Any bytes are some `f32`: the verdict is that of the standard library, element by element.
     #[test]
     fn finite_agrees_on_random_bits(bits in prop::collection::vec(any::<u32>(), 0..80)) {

@@ -180,4 +180,28 @@ fn what_cannot_be_measured_is_refused() {
     assert!(code == 1 && err.contains("none.npy"), "{code} {err}");
     let (code, _, _) = longbow(folder.path(), "--index none");
     assert_eq!(code, 2);
+    let (base, queries) = (
+        folder.path().join("far.fvecs"),
+        folder.path().join("queries.fvecs"),
+    );
+    std::fs::write(
+        &base,
+        [
+            2i32.to_le_bytes(),
+            1f32.to_le_bytes(),
+            1e30f32.to_le_bytes(),
+        ]
+        .concat(),
+    )
+    .expect("room");
+    for (metric, expected) in [("euclidean", 1), ("cosine", 0)] {
+        let mut command = run::longbow();
+        command
+            .args(["bench", "ann", "--k", "1", "--metric", metric])
+            .arg("--base")
+            .arg(&base);
+        let (code, _, err) = run::run(command.arg("--queries").arg(&queries));
+        assert_eq!(code, expected, "{err}");
+        assert_eq!(err.contains("overflow"), expected == 1, "{err}");
+    }
 }

@@ -64,6 +64,12 @@ ROWS = {
         "not_finite",
         ["row 0", "'vector'"],
     ),
+    "elements whose distances overflow": (
+        GOOD,
+        vectors([1, 2], [1, -1e20]),
+        "value_too_large",
+        ["row 1", "'vector'", "-1e20", "e18"],
+    ),
     "null vector": (GOOD, vectors([1, 2], [1, 2], None), "null_value", ["row 2", "'vector'"]),
     "null element of a vector": (
         GOOD,

@@ -43,11 +43,7 @@ impl Hnsw {
             }
             _ => 1.0,
         };
-        let probe = Probe {
-            floats: &floats,
-            inverse,
-            metric: self.build_metric(),
-        };
+        let probe = Probe::new(&mut floats, inverse, self.build_metric());
         let level = self.draw_level(row);
         let done = match self.first(row, vector, inverse, level) {
             Ok(true) => Ok(()),

@@ -25,6 +25,30 @@ pub(crate) struct Probe<'a> {
     pub(crate) metric: Metric,
 }
 
+/// Whether inner products of a vector of this inverse length with any other neither overflow nor vanish, but for the very longest.
+fn is_moderate(inverse: f32) -> bool {
+    (1e-4..=1e4).contains(&inverse)
+}
+
+impl<'a> Probe<'a> {
+    /// A vector and 1 / its length, or 1 where that is no matter. It is scaled if it is so long or short that its products with
+    /// others might not be told.
+    pub(crate) fn new(floats: &'a mut [f32], inverse: f32, metric: Metric) -> Self {
+        let scale = match is_moderate(inverse) || inverse == 0.0 {
+            true => 1.0,
+            false => inverse,
+        };
+        if scale != 1.0 {
+            floats.iter_mut().for_each(|x| *x *= scale);
+        }
+        Probe {
+            floats,
+            inverse: inverse / scale,
+            metric,
+        }
+    }
+}
+
 /// The vectors, by node.
 pub(crate) struct Vectors {
     space: Space,
@@ -123,19 +147,19 @@ impl Vectors {
     ) -> Probe<'a> {
         // SAFETY: the caller vouches for the node.
         let (bytes, inverse) = unsafe { (self.get(node), self.inverse(node)) };
-        let floats = if self.space.scalar == Scalar::F32 {
+        if self.space.scalar == Scalar::F32 && is_moderate(inverse) {
             // SAFETY: items are aligned to cache lines, and every bit pattern is some float.
-            unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<f32>(), self.space.dim) }
-        } else {
-            room.resize(self.space.dim, 0.0);
-            self.kernels.decode(self.space.scalar, bytes, room);
-            &room[..]
-        };
-        Probe {
-            floats,
-            inverse,
-            metric,
+            let floats =
+                unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<f32>(), self.space.dim) };
+            return Probe {
+                floats,
+                inverse,
+                metric,
+            };
         }
+        room.resize(self.space.dim, 0.0);
+        self.kernels.decode(self.space.scalar, bytes, room);
+        Probe::new(room, inverse, metric)
     }
 
     /// Distance of a probe to one node.

@@ -1,6 +1,8 @@
 //! What the graph finds, against the exact scan.
 
-use crate::common::{Data, all, kinds, lengths};
+use longbow_kernels::Kernels;
+
+use crate::common::{Data, all, encode, kinds, lengths};
 use longbow_index::{Hnsw, HnswParams, IsOver, Metric, Query, Result, Scalar, SearchStats, Space};
 
 #[test]
@@ -50,6 +52,33 @@ fn finds_what_is_there_in_every_dimension() -> Result<()> {
                 "{scalar} {metric} dim {dim}: recall {recall}"
             );
         }
+    }
+    Ok(())
+}
+
+/// Squares of such lengths are beyond floats, or zero: directions are what they are.
+#[test]
+fn cosine_finds_vectors_of_any_length() -> Result<()> {
+    for scalar in [Scalar::F32, Scalar::F16] {
+        let lengths: &[f32] = match scalar {
+            Scalar::F32 => &[1e-32, 1e-22, 1e-12, 1.0, 1e12, 1e22, 1e32],
+            _ => &[1e-3, 1.0, 1e3],
+        };
+        let space = Space {
+            scalar,
+            metric: Metric::Cosine,
+            dim: 24,
+        };
+        let mut data = Data::clustered(space, 3_000, 30, 8)?;
+        for (row, vector) in data.bytes.chunks_exact_mut(space.row_bytes()).enumerate() {
+            let mut floats = vec![0.0; space.dim];
+            Kernels::get().decode(scalar, vector, &mut floats);
+            let length = lengths[row % lengths.len()];
+            floats.iter_mut().for_each(|x| *x *= length);
+            vector.copy_from_slice(&encode(scalar, &floats));
+        }
+        let recall = data.recall(&data.build(HnswParams::default())?, 10, 64, &all);
+        assert!(recall >= 0.95, "{scalar}: recall {recall}");
     }
     Ok(())
 }

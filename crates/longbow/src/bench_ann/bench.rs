@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use longbow_index::Space;
 use longbow_kernels::prefetch::CacheLevel;
 use longbow_types::cpu_time;
 
@@ -33,11 +32,7 @@ impl Bench {
         let machine = Machine::probe();
         let (base, queries) = read(settings)?;
         let base = Arc::new(base);
-        let space = Space {
-            scalar: base.scalar,
-            metric: settings.metric,
-            dim: base.dim,
-        };
+        let space = base.space(settings.metric);
         let (cpu, wall) = (cpu_time::of_process(), Instant::now());
         let index = index::build(
             settings.index,
@@ -142,6 +137,15 @@ fn read(settings: &Settings) -> Result<(Vectors, Vec<Vec<f32>>), Error> {
             settings.k,
             base.rows()
         )));
+    }
+    let most = base.space(settings.metric).largest_element();
+    for (name, vectors) in [("vectors", &base), ("queries", &queries)] {
+        if !vectors.are_within(most) {
+            let metric = settings.metric;
+            return Err(Error::Mismatch(format!(
+                "the {name} hold elements beyond {most:e}, with which {metric} distances overflow: scale all down"
+            )));
+        }
     }
     let queries = (0..queries.rows()).map(|n| queries.floats(n)).collect();
     Ok((base, queries))

@@ -89,8 +89,8 @@ pub fn command() -> clap::Command {
                 defaults.ef_construction,
                 QuantizedParams::default().ef_construction
             ),
-            1,
-            65_536,
+            8,
+            4_096,
         ))
         .arg(int("repeat", "Passes at each breadth, of which the median is told [default: 3]".to_owned(), 1, 1000))
         .arg(int("seed", format!("From which a graph is drawn [default: {}]", defaults.seed), 0, i64::MAX))
@@ -323,6 +323,7 @@ mod tests {
             "--base b --queries q --index sq8 --quantization rabitq",
             "--base b --queries q --k 0",
             "--base b --queries q --sweep 0",
+            "--base b --queries q --ef-construction 7",
             "--base b --queries q --truth t --limit 5",
             "--base b --queries q --serve --json -",
         ] {

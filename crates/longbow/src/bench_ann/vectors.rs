@@ -4,7 +4,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use longbow_disk::{Disk, RealDisk};
-use longbow_kernels::{Kernels, Scalar};
+use longbow_index::Space;
+use longbow_kernels::{Kernels, Metric, Scalar};
 
 use super::error::Error;
 use super::{idx, npy, parquet, vecs};
@@ -51,6 +52,20 @@ impl Vectors {
             ));
         }
         Ok(vectors)
+    }
+
+    /// What they are, compared by a metric.
+    pub fn space(&self, metric: Metric) -> Space {
+        Space {
+            scalar: self.scalar,
+            metric,
+            dim: self.dim,
+        }
+    }
+
+    /// Whether no element is farther from zero.
+    pub fn are_within(&self, most: f32) -> bool {
+        Kernels::get().all_within(self.scalar, &self.bytes, most)
     }
 
     /// How many there are.
