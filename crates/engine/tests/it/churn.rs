@@ -97,3 +97,16 @@ fn a_start_answers_before_its_graphs_are_read_and_a_checkpoint_keeps_them() {
         engine.close().expect("closed");
     }
 }
+
+/// Each row gets the same code as its own dead version, behind whose node it hangs.
+#[test]
+fn rows_put_anew_as_they_are_leave_nothing_behind() {
+    let engine = open(&MemoryDisk::new());
+    let schema = schema("euclidean", DataType::Float32, None);
+    for _ in 0..3 {
+        put(&engine, &schema, 0..4_000, 0);
+        wait_for_the_index(&engine);
+        settle(&engine);
+        check_recall(&engine, "graph");
+    }
+}

@@ -184,7 +184,7 @@ fn rows_come_and_go(edge_codes: bool, begun: bool) {
             scope.spawn(|| world.search(1));
         });
         world.search(ALL - 1);
-        // One that died stays as long as a twin hangs behind it, and where it came after the others left.
+        // One that died stays where it came after the others left, or stands on the levels above and a twin hangs behind it.
         let left = ALL as usize - world.graph.len();
         let least = usize::from(begun);
         assert!((least..=3).contains(&left), "{left} nodes left");
@@ -223,5 +223,24 @@ fn no_row_is_missed_that_came_in_haste() {
         while world.graph.refine(1) {}
         world.search(ALL - 1);
         world.graph.check_edges("rows came in haste");
+    });
+}
+
+/// Twins of dead rows are found all the while, though nodes that they hang behind take their rows.
+#[test]
+fn no_row_is_missed_whose_node_is_another_then() {
+    explore(4, || {
+        let world = World::new(true);
+        world.insert(0..ALL);
+        thread::scope(|scope| {
+            scope.spawn(|| world.remove());
+            scope.spawn(|| world.save());
+            scope.spawn(|| world.search(1));
+        });
+        world.search(2);
+        // One that stands on the levels above stays.
+        let left = ALL as usize - world.graph.len();
+        assert!((1..=3).contains(&left), "{left} nodes left");
+        world.graph.check_edges("nodes have other rows");
     });
 }

@@ -27,7 +27,7 @@
 
 mod edges;
 
-use crate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use half::bf16;
 use longbow_kernels::prefetch_all;
@@ -56,7 +56,7 @@ const CODES: usize = FACTOR + 2 * SLOTS;
 /// The first bytes of a block.
 #[repr(C)]
 struct Head {
-    row: u64,
+    row: AtomicU64,
     twin: AtomicU32,
     norm: f32,
     scale: f32,
@@ -160,7 +160,7 @@ impl Blocks {
     /// Nobody else reads or writes this node until the call has returned, and the code has `dim` bytes.
     pub(super) unsafe fn write(&self, node: u32, row: u64, vector: Vector8) {
         let head = Head {
-            row,
+            row: AtomicU64::new(row),
             twin: AtomicU32::new(NONE),
             norm: vector.norm,
             scale: vector.scale,
@@ -203,7 +203,16 @@ impl Blocks {
     #[inline(always)]
     pub(super) unsafe fn row(&self, node: u32) -> u64 {
         // SAFETY: the caller vouches for the node.
-        unsafe { self.head(node) }.row
+        unsafe { self.head(node) }.row.load(Ordering::Acquire)
+    }
+
+    /// Lets a node hold another row.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    pub(super) unsafe fn set_row(&self, node: u32, row: u64) {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.head(node) }.row.store(row, Ordering::Release);
     }
 
     /// # Safety
@@ -246,8 +255,8 @@ impl Blocks {
     /// # Safety
     /// The node was written, nothing leads to it, and nobody else reads or writes it.
     pub(super) unsafe fn free(&self, node: u32) {
-        // SAFETY: the caller vouches that the block is not shared.
-        unsafe { (*self.at(node, 0).cast::<Head>()).row = FREE };
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.set_row(node, FREE) };
         self.free.lock().push(node);
     }
 

@@ -39,6 +39,7 @@ mod filtered_begin;
 mod filtered_walk;
 mod front;
 mod haste;
+mod heirs;
 mod insert;
 pub(crate) mod level;
 mod link;

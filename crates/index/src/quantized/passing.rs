@@ -1,5 +1,5 @@
 use super::QuantizedGraph;
-use super::block::NONE;
+use super::block::{FREE, NONE};
 use crate::candidate::Candidate;
 
 /// Which nodes a search is about: those of rows that pass, themselves or by a twin.
@@ -65,12 +65,18 @@ impl Passing<'_> {
     pub(super) unsafe fn take_compared(&self, node: Candidate, found: &mut Vec<Candidate>) {
         let blocks = &self.graph.ground().blocks;
         let (mut at, mut left) = (node.node(), self.twins);
+        let mut first = FREE;
         while at != NONE && left > 0 {
             // SAFETY: the caller vouches for the node, and a twin was written before it was chained.
             unsafe {
-                if (self.row)(blocks.row(at)) {
+                let row = blocks.row(at);
+                // The row of an heir is in the chain twice.
+                if row != first && (self.row)(row) {
                     found.push(Candidate::new(node.distance(), at));
                     left -= 1;
+                }
+                if at == node.node() {
+                    first = row;
                 }
                 at = blocks.twin(at);
             }

@@ -54,6 +54,14 @@ impl Places {
         page[place].store(node, Ordering::Release);
     }
 
+    /// Remembers another node for a row that is remembered: one behind which the other hangs, so that its block is looked into.
+    pub(super) fn move_to(&self, row: u64, node: u32) {
+        let (page, place) = split(row);
+        if let Some(page) = self.pages.read().get(&page) {
+            page[place].store(node, Ordering::Release);
+        }
+    }
+
     /// Lets whoever asks for the row of a node look into its block from now on.
     ///
     /// # Safety

@@ -13,12 +13,13 @@
 //! 4. When the walks that may still stand on a leaving node have ended, the nodes are free, and the next inserts take
 //!    them.
 //!
-//! A node behind whose row others hang that live (twins: equal codes) stays, invisible, as long as they do.
+//! A node behind whose row others hang that live (twins: equal codes) stays, and takes the row of one of them: see `heirs`.
 
 use std::sync::atomic::Ordering;
 
 use super::QuantizedGraph;
 use super::block::{FREE, NONE};
+use super::heirs::{self, Heir};
 use super::level::Level;
 use crate::error::{Error, Result};
 
@@ -36,6 +37,7 @@ pub enum Progress {
 /// Nodes that leave together.
 pub(super) struct Removal {
     levels: Vec<Leaving>,
+    heirs: Vec<Heir>,
     stage: Stage,
 }
 
@@ -55,6 +57,8 @@ struct Leaving {
 enum Stage {
     /// Until nobody sees the rows.
     Visible,
+    /// Until nobody looks for rows in the nodes of their heirs alone.
+    Inherited,
     /// Nodes around are led elsewhere: level, and place among them.
     Around(usize, usize),
     /// Others are put in their places on the levels above the lowest: level, and place among them.
@@ -66,14 +70,14 @@ enum Stage {
 impl Removal {
     /// Whether chains of twins were led past the nodes that leave.
     pub(super) fn has_passed_twins(&self) -> bool {
-        !matches!(self.stage, Stage::Visible)
+        !matches!(self.stage, Stage::Visible | Stage::Inherited)
     }
 }
 
-const LEAVES: u8 = 1;
+pub(super) const LEAVES: u8 = 1;
 const AROUND: u8 = 2;
 /// Hangs behind another in a chain of twins.
-const FOLLOWS: u8 = 4;
+pub(super) const FOLLOWS: u8 = 4;
 
 impl QuantizedGraph {
     /// Begins to remove the rows for which `dead` holds, and returns how many nodes will leave. [`QuantizedGraph::remove`] does the work. `dead` must say of a row what it will say ever after, and so must
@@ -88,7 +92,7 @@ impl QuantizedGraph {
         }
         let _still = self.still.try_write().ok_or(Error::Busy)?;
         let mut levels: Vec<Leaving> = Vec::with_capacity(self.levels.len());
-        let mut marks: Vec<u8> = Vec::new();
+        let (mut marks, mut heirs) = (Vec::<u8>::new(), Vec::new());
         for (height, level) in self.levels.iter().enumerate() {
             // SAFETY: no insert runs, so all nodes that were claimed are written.
             let leaving = unsafe {
@@ -97,6 +101,7 @@ impl QuantizedGraph {
                         // The first of a chain stands for those behind it.
                         dead(row) && (mark & FOLLOWS != 0 || twin == NONE)
                     });
+                    heirs = heirs::marked((level, &self.levels[1]), dead, &mut marks);
                 } else {
                     let below = marks;
                     marks = marked(level, |row, _, _| below[row as usize] & LEAVES != 0);
@@ -118,7 +123,11 @@ impl QuantizedGraph {
             self.forget_hasty();
             self.visits.turn();
             let stage = Stage::Visible;
-            *removal = Some(Removal { levels, stage });
+            *removal = Some(Removal {
+                levels,
+                heirs,
+                stage,
+            });
         }
         Ok(count)
     }
@@ -134,8 +143,16 @@ impl QuantizedGraph {
         };
         let _moving = self.still.read();
         match removal.stage {
-            Stage::Visible | Stage::Visited if !self.visits.are_over() => Progress::Waiting,
-            Stage::Visible => {
+            Stage::Visible | Stage::Inherited | Stage::Visited if !self.visits.are_over() => {
+                Progress::Waiting
+            }
+            Stage::Visible if !removal.heirs.is_empty() => {
+                self.inherit(&removal.heirs);
+                self.visits.turn();
+                removal.stage = Stage::Inherited;
+                Progress::Waiting
+            }
+            Stage::Visible | Stage::Inherited => {
                 for (level, leaving) in self.levels.iter().zip(&removal.levels) {
                     for (from, gone) in &leaving.before {
                         // SAFETY: listed nodes were written, and so was the chain.

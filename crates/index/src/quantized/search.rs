@@ -19,7 +19,7 @@ pub(super) const TWINS: usize = 256;
 /// of them, what comes no longer fits into the first level of the cache.
 const UNDER_WAY: usize = 3;
 
-/// Takes nodes and their twins, of rows that are visible. A node that is not does not count.
+/// Takes nodes and their twins, of rows that are visible. A node of none that is does not count.
 struct Visible<'a> {
     visible: &'a (dyn Fn(u64) -> bool + Sync),
     /// Of a chain of twins.
@@ -37,19 +37,24 @@ impl Admit for Visible<'_> {
     ) {
         // SAFETY: the caller vouches for the node, and a twin that was read was written before it was chained.
         unsafe {
-            if (self.visible)(level.blocks.row(node.node())) {
+            let row = level.blocks.row(node.node());
+            let before = found.len();
+            if (self.visible)(row) {
                 found.push(node);
-            } else {
-                front.discount(node);
             }
             let mut twin = level.blocks.twin(node.node());
             let mut left = self.most;
             while twin != NONE && left > 0 {
-                if (self.visible)(level.blocks.row(twin)) {
+                let other = level.blocks.row(twin);
+                // The row of an heir is in the chain twice.
+                if other != row && (self.visible)(other) {
                     found.push(Candidate::new(node.distance(), twin));
                     left -= 1;
                 }
                 twin = level.blocks.twin(twin);
+            }
+            if found.len() == before {
+                front.discount(node);
             }
         }
     }
