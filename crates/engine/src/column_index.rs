@@ -28,7 +28,7 @@ pub const JOB_ROWS: u64 = 64;
 const ORIGIN_ROWS: u64 = 256;
 
 /// How long a writer waits for jobs under way.
-const MOMENT: Duration = Duration::from_millis(20);
+const MOMENT: Duration = Duration::from_millis(50);
 
 /// A graph with its watermark. Every row below the watermark that was alive when its turn came is in the graph;
 /// rows from the watermark on may be in it or not, so readers scan them.

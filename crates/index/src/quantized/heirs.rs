@@ -12,7 +12,7 @@
 use super::QuantizedGraph;
 use super::block::{FREE, NONE};
 use super::level::Level;
-use super::removal::{FOLLOWS, LEAVES};
+use super::removal::{FOLLOWS, LEADS, LEAVES};
 
 /// A node whose row is dead, and the first behind it whose row lives.
 pub(super) type Heir = (u32, u32);
@@ -39,14 +39,15 @@ pub(super) unsafe fn marked(
     }
     let mut heirs = Vec::new();
     for node in 0..blocks.claimed() {
+        if marks[node as usize] & (LEADS | FOLLOWS | LEAVES | ABOVE) != LEADS {
+            continue;
+        }
         // SAFETY: the caller vouches for the nodes.
         unsafe {
-            let row = blocks.row(node);
-            let mut heir = blocks.twin(node);
-            let stays = marks[node as usize] & (FOLLOWS | LEAVES | ABOVE) == 0;
-            if row == FREE || heir == NONE || !stays || !dead(row) {
+            if !dead(blocks.row(node)) {
                 continue;
             }
+            let mut heir = blocks.twin(node);
             while heir != NONE && dead(blocks.row(heir)) {
                 heir = blocks.twin(heir);
             }

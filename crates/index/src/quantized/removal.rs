@@ -76,7 +76,9 @@ impl Removal {
 
 pub(super) const LEAVES: u8 = 1;
 const AROUND: u8 = 2;
-/// Hangs behind another in a chain of twins.
+/// Another hangs behind it in a chain of twins.
+pub(super) const LEADS: u8 = 16;
+/// Hangs behind another.
 pub(super) const FOLLOWS: u8 = 4;
 
 impl QuantizedGraph {
@@ -243,6 +245,7 @@ unsafe fn marked(level: &Level, leaves: impl Fn(u64, u8, u32) -> bool) -> Vec<u8
         for node in (0..nodes).filter(taken) {
             let twin = level.blocks.twin(node);
             if twin != NONE {
+                marks[node as usize] |= LEADS;
                 marks[twin as usize] |= FOLLOWS;
             }
         }
