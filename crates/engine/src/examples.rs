@@ -62,11 +62,12 @@ impl Examples {
             let mut sum = vec![0.0f32; column.space.dim];
             for id in ids {
                 let (row, vector) = vector(id, dataset, view, column)?;
-                let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+                let square = |x: &f32| f64::from(*x) * f64::from(*x);
+                let length = vector.iter().map(square).sum::<f64>().sqrt();
                 let by_direction = column.space.metric == Metric::Cosine && length > 0.0;
                 let scale = if by_direction { 1.0 / length } else { 1.0 };
                 for (sum, x) in sum.iter_mut().zip(&vector) {
-                    *sum += x * scale / ids.len() as f32;
+                    *sum += (f64::from(*x) * scale / ids.len() as f64) as f32;
                 }
                 rows.push(row);
             }

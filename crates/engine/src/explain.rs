@@ -135,7 +135,7 @@ fn why(at: &Searcher<'_>, strategy: Strategy) -> String {
         Strategy::Graph => "the graph is walked, and holds all rows".into(),
         Strategy::GraphAndTail => "the graph is walked, and rows that it does not hold yet are compared".into(),
         Strategy::Codes => {
-            "few rows of the graph live, so these are compared by their codes, and rows that it does not hold yet are compared, too".into()
+            "among the dead rows of the graph a walk takes longer than to compare those that live by their codes, or leaves some: they are compared, and rows that it does not hold yet".into()
         }
         Strategy::GraphFiltered => {
             "the graph is walked along the rows that pass, which is reckoned less work than to compare them all".into()

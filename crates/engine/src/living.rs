@@ -14,8 +14,8 @@ use crate::search::{Found, Searcher};
 use crate::strategy::Strategy;
 
 impl Searcher<'_> {
-    /// How many rows of the graph live: those of the dataset that do not wait for it.
-    pub(crate) fn living(&self, index: &Reached) -> u64 {
+    /// How many rows of the graph live: those of the dataset that do not wait for it. Some of them may have no vector.
+    fn living(&self, index: &Reached) -> u64 {
         let view = self.view;
         match &*index.graph {
             Graph::Quantized(_) | Graph::Hnsw(_) => {
@@ -30,8 +30,14 @@ impl Searcher<'_> {
 
     /// How many rows of the graph live, if so many are dead that they are in the way like rows that do not pass a filter.
     pub(crate) fn among_dead(&self, index: &Reached) -> Option<u64> {
-        let living = self.living(index);
-        (living * 4 < index.graph.len() as u64 * 3).then_some(living)
+        let view = self.view;
+        let is_few = |living: u64| living * 4 < index.graph.len() as u64 * 3;
+        // To count those that wait takes longer, the more they are.
+        let waiting = view.next_row.saturating_sub(index.watermark);
+        if !is_few(view.live.saturating_sub(waiting)) {
+            return None;
+        }
+        Some(self.living(index)).filter(|living| is_few(*living))
     }
 
     /// Whether these are so few that to compare them all is the better way than a walk.
@@ -56,8 +62,9 @@ impl Searcher<'_> {
         if rows >= self.k || !is_whole || found.ef.is_none() {
             return false;
         }
-        let living = self.living(index).min(self.k as u64);
-        (rows as u64) < living.saturating_sub(self.rows.without.len() as u64)
+        let living = self.living(index).min(index.graph.len() as u64);
+        let living = living.saturating_sub(self.rows.without.len() as u64);
+        (rows as u64) < living.min(self.k as u64)
     }
 
     /// The nearest of the rows of the graph that live, by comparing all of them.
@@ -74,6 +81,10 @@ impl Searcher<'_> {
             self.scan_codes(graph, rows, query, &mut top, found)?;
             found.strategy = Strategy::Codes;
             found.ef.get_or_insert(self.least_effort());
+            found.expected = Some(match index.watermark < self.view.next_row {
+                true => self.recall_by_codes(),
+                false => 1.0,
+            });
         }
         Ok(top.into_sorted())
     }

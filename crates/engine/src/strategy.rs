@@ -14,7 +14,7 @@ pub enum Strategy {
     Graph,
     /// The graph was walked, and rows not yet in it were scanned.
     GraphAndTail,
-    /// Few rows of the graph live: these were compared by their codes, and rows not yet in it were scanned.
+    /// Among dead rows of the graph those that live were compared by their codes, and rows not yet in it were scanned.
     Codes,
     /// The graph was walked, returning only rows that pass the filter.
     GraphFiltered,

@@ -22,16 +22,15 @@ impl Space {
         self.dim * self.scalar.size()
     }
 
-    /// The largest that an element may be, in stored vectors and queries: of those within it, all distances are finite.
-    /// By cosine any that is finite may be, since lengths are told in `f64` where they must.
+    /// The largest that an element may be, in stored vectors and queries: of those within it, all distances are finite and told as they are.
     #[must_use]
     pub fn largest_element(&self) -> f32 {
+        let (most, dim) = (f64::from(f32::MAX), self.dim as f64);
         match self.metric {
-            Metric::Cosine => f32::MAX,
             // The square of the distance of two corners, and as much again for what sums and codes round.
-            Metric::Euclidean | Metric::Dot => {
-                (f64::from(f32::MAX) / (8.0 * self.dim as f64)).sqrt() as f32
-            }
+            Metric::Euclidean | Metric::Dot => (most / (8.0 * dim)).sqrt() as f32,
+            // The product with a vector of length 1; squares of lengths are told in `f64` where they must.
+            Metric::Cosine => (most / (2.0 * dim.sqrt())) as f32,
         }
     }
 
@@ -350,20 +349,25 @@ mod tests {
                 for other in [most, -most] {
                     let distance = query.distance(&bytes(&vec![other; dim]));
                     assert!(distance.is_finite(), "{metric} {dim}: {distance}");
-                }
-                match (metric, space.check_query(&vec![-most.next_up(); dim])) {
-                    (Metric::Cosine, Err(Error::NotFinite { at: 0, .. })) => {}
-                    (
-                        _,
-                        Err(Error::TooLarge {
-                            at: 0,
-                            value,
-                            most: told,
-                        }),
-                    ) => {
-                        assert_eq!((value, told), (-most.next_up(), most));
+                    if metric == Metric::Cosine {
+                        let expected = if other == most { 0.0 } else { 2.0 };
+                        assert!((distance - expected).abs() < 1e-3, "{dim}: {distance}");
                     }
-                    (_, other) => panic!("{metric} {dim}: {other:?}"),
+                }
+                let signs = |at: usize| if at.is_multiple_of(2) { most } else { -most };
+                let mixed: Vec<f32> = (0..dim).map(signs).collect();
+                let across = query.distance(&bytes(&mixed));
+                assert!(across.is_finite(), "{metric} {dim}: {across}");
+                if metric == Metric::Cosine && dim.is_multiple_of(2) {
+                    assert!((across - 1.0).abs() < 1e-3, "{dim}: {across}");
+                }
+                match space.check_query(&vec![-most.next_up(); dim]) {
+                    Err(Error::TooLarge {
+                        at: 0,
+                        value,
+                        most: told,
+                    }) => assert_eq!((value, told), (-most.next_up(), most)),
+                    other => panic!("{metric} {dim}: {other:?}"),
                 }
             }
         }

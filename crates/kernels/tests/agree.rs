@@ -308,7 +308,7 @@ proptest! {
         bits in prop::collection::vec(any::<u32>(), 0..80),
         most in prop_oneof![65_504f32..1e20, Just(f32::MAX)],
     ) {
-        // Seldom infinite, and at the limit or just beyond it.
+        // About as large as the limit or smaller, then one at it, and one beyond.
         let mut values: Vec<f32> = bits.iter().map(|x| f32::from_bits(x & 0xC7FF_FFFF)).collect();
         for kernels in all_kernels() {
             let bytes = encode(Scalar::F32, &values);
@@ -316,7 +316,14 @@ proptest! {
             prop_assert_eq!(kernels.all_within(Scalar::F32, &bytes, most), within);
         }
         values.retain(|x| x.abs() <= most);
-        for (last, within) in [(-most, true), (most.next_up(), false), (-most.next_up(), false)] {
+        for (last, within) in [
+            (-most, true),
+            (most.next_up(), false),
+            (-most.next_up(), false),
+            (f32::NEG_INFINITY, false),
+            (f32::NAN, false),
+            (-f32::NAN, false),
+        ] {
             values.push(last);
             for kernels in all_kernels() {
                 let bytes = encode(Scalar::F32, &values);

@@ -81,6 +81,9 @@ impl<A: Admit> Walk<'_, A> {
             found.append(elsewhere);
             found.sort_unstable();
             found.dedup();
+            if self.bottom == 0 {
+                self.graph.keep_each_row_once(found);
+            }
         }
     }
 }

@@ -156,10 +156,12 @@ impl FilteredSearch<'_> {
             return;
         }
         let before = std::mem::take(&mut self.before);
+        let graph = self.passing.graph;
         let found = &mut self.scratch().found;
         found.extend(before);
         found.sort_unstable();
         found.dedup();
+        graph.keep_each_row_once(found);
     }
 
     /// Begins a walk through all nodes, from a node of the lowest level or anew.

@@ -71,6 +71,16 @@ impl Places {
         unsafe { self.short(node) }.store(LOOK, Ordering::Release);
     }
 
+    /// The row of a node that has no twins any more.
+    ///
+    /// # Safety
+    /// The node was remembered, and none is written meanwhile.
+    pub(super) unsafe fn look_no_more(&self, node: u32, row: u64) {
+        let short = u32::try_from(row).unwrap_or(LOOK);
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.short(node) }.store(short, Ordering::Release);
+    }
+
     /// The row of a node without twins, if it is short enough; else its block tells.
     ///
     /// # Safety

@@ -7,7 +7,7 @@
 //!    them, and lists the nodes that lead to them. That is exact, and costs three cache lines a node for all that leave
 //!    together; to search for each one's in-neighbours (IP-DiskANN, arXiv 2502.13826) would cost several hundred for each
 //!    that leaves, and miss some.
-//! 2. When the searches that may still see the rows have ended, the listed nodes choose anew: from their neighbours that
+//! 2. When the searches that may still see the rows have ended, nodes of dead rows behind which others hang take their rows (`heirs`), and the listed nodes choose anew: from their neighbours that
 //!    stay, and from those of their neighbours that leave, as FreshDiskANN does (arXiv 2105.09613). See `repair`.
 //! 3. A node of a level above the lowest is succeeded by one near it, if else no walk would begin near that.
 //! 4. When the walks that may still stand on a leaving node have ended, the nodes are free, and the next inserts take
@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 
 use super::QuantizedGraph;
 use super::block::{FREE, NONE};
-use super::heirs::{self, Heir};
+use super::heirs::Heir;
 use super::level::Level;
 use crate::error::{Error, Result};
 
@@ -57,7 +57,9 @@ struct Leaving {
 enum Stage {
     /// Until nobody sees the rows.
     Visible,
-    /// Until nobody looks for rows in the nodes of their heirs alone.
+    /// Nodes take the rows of their heirs: place among them.
+    Inherit(usize),
+    /// Until nobody looks for rows in the nodes of heirs alone.
     Inherited,
     /// Nodes around are led elsewhere: level, and place among them.
     Around(usize, usize),
@@ -70,7 +72,19 @@ enum Stage {
 impl Removal {
     /// Whether chains of twins were led past the nodes that leave.
     pub(super) fn has_passed_twins(&self) -> bool {
-        !matches!(self.stage, Stage::Visible | Stage::Inherited)
+        !matches!(
+            self.stage,
+            Stage::Visible | Stage::Inherit(_) | Stage::Inherited
+        )
+    }
+
+    /// Heirs whose rows other nodes have, too.
+    pub(super) fn twice(&self) -> &[Heir] {
+        match self.stage {
+            Stage::Inherit(end) => &self.heirs[..end],
+            Stage::Inherited => &self.heirs,
+            _ => &[],
+        }
     }
 }
 
@@ -103,7 +117,8 @@ impl QuantizedGraph {
                         // The first of a chain stands for those behind it.
                         dead(row) && (mark & FOLLOWS != 0 || twin == NONE)
                     });
-                    heirs = heirs::marked((level, &self.levels[1]), dead, &mut marks);
+                    heirs = self.mark_heirs(dead, &mut marks);
+                    self.forget_twins(&marks);
                 } else {
                     let below = marks;
                     marks = marked(level, |row, _, _| below[row as usize] & LEAVES != 0);
@@ -149,18 +164,21 @@ impl QuantizedGraph {
                 Progress::Waiting
             }
             Stage::Visible if !removal.heirs.is_empty() => {
-                self.inherit(&removal.heirs);
-                self.visits.turn();
-                removal.stage = Stage::Inherited;
-                Progress::Waiting
+                removal.stage = Stage::Inherit(0);
+                Progress::Working
+            }
+            Stage::Inherit(from) => {
+                let end = removal.heirs.len().min(from + most.max(1));
+                self.inherit(&removal.heirs[from..end]);
+                removal.stage = Stage::Inherit(end);
+                if end == removal.heirs.len() {
+                    self.visits.turn();
+                    removal.stage = Stage::Inherited;
+                }
+                Progress::Working
             }
             Stage::Visible | Stage::Inherited => {
-                for (level, leaving) in self.levels.iter().zip(&removal.levels) {
-                    for (from, gone) in &leaving.before {
-                        // SAFETY: listed nodes were written, and so was the chain.
-                        unsafe { level.blocks.pass_twin(*from, *gone) };
-                    }
-                }
+                self.pass_twins(removal);
                 removal.stage = Stage::Around(0, 0);
                 Progress::Working
             }
@@ -206,6 +224,17 @@ impl QuantizedGraph {
 }
 
 impl QuantizedGraph {
+    /// Leads chains of twins past those that leave.
+    fn pass_twins(&self, removal: &Removal) {
+        self.disinherit(&removal.heirs);
+        for (level, leaving) in self.levels.iter().zip(&removal.levels) {
+            for (from, gone) in &leaving.before {
+                // SAFETY: listed nodes were written, and so was the chain.
+                unsafe { level.blocks.pass_twin(*from, *gone) };
+            }
+        }
+    }
+
     /// Forgets which nodes hold the rows that leave, and those above that were not drawn.
     fn forget(&self, levels: &[Leaving]) {
         let nodes = |height: usize| levels.get(height).map_or(&[][..], |level| &level.nodes);

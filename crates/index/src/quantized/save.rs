@@ -24,6 +24,7 @@
 //!
 //! Older programs refuse a file with such lists by its length.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
@@ -52,6 +53,9 @@ impl QuantizedGraph {
         let _still = self.still.try_write().ok_or(Error::Busy)?;
         // Two nodes may have the same next twin then: one that stays, and one that leaves, which nothing leads to.
         let passed = removal.as_ref().is_some_and(Removal::has_passed_twins);
+        // And two nodes the same row, one of which leaves: it is written with the one that is dead.
+        let twice = removal.as_ref().map_or(&[][..], Removal::twice);
+        let gone: HashMap<u32, u64> = twice.iter().map(|of| (of.heir, of.gone)).collect();
         // SAFETY: no insert runs, so all nodes that were claimed are written.
         let numbers: Vec<Vec<u32>> = unsafe { self.levels.iter().map(|l| numbered(l)).collect() };
         let rows = u64::from(taken(&numbers[0]));
@@ -71,7 +75,7 @@ impl QuantizedGraph {
                 unsafe {
                     let row = level.blocks.row(node);
                     let row = match height {
-                        0 => row,
+                        0 => gone.get(&node).copied().unwrap_or(row),
                         _ => u64::from(numbers[height - 1][row as usize]),
                     };
                     sink.put(&row.to_le_bytes())?;

@@ -136,10 +136,14 @@ fn prepared(vector: &[f32], metric: Metric, scalar: Scalar) -> Result<SpaceQuery
         metric,
         dim: vector.len(),
     };
-    SpaceQuery::new(space, vector).map_err(|error| {
+    let query = SpaceQuery::new(space, vector).map_err(|error| {
         let text = format!("{error}; give vectors of finite numbers");
         ours(invalid("not_finite", &text))
-    })
+    })?;
+    let refused =
+        |error: &dyn std::fmt::Display| ours(invalid("value_too_large", &error.to_string()));
+    space.check_query(vector).map_err(|error| refused(&error))?;
+    Ok(query)
 }
 
 fn check_length(query: &SpaceQuery, vector: &[u8]) -> Result<()> {
