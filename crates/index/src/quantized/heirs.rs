@@ -152,7 +152,7 @@ mod tests {
     const ROWS: u64 = 300;
 
     fn vector(row: u64) -> Vec<u8> {
-        let number = |at| (mix(row % ROWS << 8 | at) >> 40) as f32 / 8_388_608.0 - 1.0;
+        let number = |at| (mix((row % ROWS) << 8 | at) >> 40) as f32 / 8_388_608.0 - 1.0;
         (0..SPACE.dim as u64)
             .flat_map(|at| number(at).to_le_bytes())
             .collect()
