@@ -169,6 +169,18 @@ def test_queries_of_any_kind_are_read(memory) -> None:
         memory.search("d", np.zeros((2, 2, 2), "f4"))
 
 
+def test_elements_are_judged_by_the_metric_of_the_dataset(memory) -> None:
+    memory.insert("c", MATRIX, metric="cosine")
+    memory.insert("c", MATRIX[:1] * np.float32(1e25), ids=[7])
+    assert 7 in memory.search_numpy("c", MATRIX[0], k=2)[0]
+    memory.insert("e", MATRIX)
+    for dataset, factor in [("c", 1e35), ("e", 1e25)]:
+        with pytest.raises(longbow.InvalidArgument) as caught:
+            memory.insert(dataset, MATRIX[:1] * np.float32(factor), ids=[8])
+        assert caught.value.code == "value_too_large"
+    assert memory.search_numpy("c", MATRIX[8], k=1)[0].tolist() == [8]
+
+
 def test_text_that_is_not_utf8_never_reaches_the_log(memory) -> None:
     bad = pa.StringArray.from_buffers(
         1, pa.py_buffer(np.array([0, 2], "i4").tobytes()), pa.py_buffer(b"\xff\xfe")

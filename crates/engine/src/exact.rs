@@ -127,8 +127,8 @@ impl Searcher<'_> {
             let codes = &run.codes;
             // Where few rows are wanted, or some are missed, those that lie elsewhere may be needed.
             let clusters = match self.rows.matching.is_none() && top.bound() < f32::INFINITY {
-                true => codes
-                    .clusters_for(self.expected_among(codes.len()), self.recall_by_codes())
+                true => self
+                    .clusters_of(run, self.expected_among(codes.len()))
                     .max(FEWEST_CLUSTERS),
                 false => codes.clusters(),
             };

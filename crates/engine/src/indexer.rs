@@ -144,8 +144,10 @@ fn stand_back(share: Share) {
 fn work(shared: &Shared, dataset: &Dataset) -> bool {
     let mut worked = vacuum::text_step(dataset);
     for index in dataset.indexes().iter() {
-        let taken = moving::may_take(shared, index) && take_some(dataset, index);
-        worked |= taken | vacuum::step(dataset, index);
+        // First, where most of a graph is to leave it: a row that comes looks for others that stay among all of those.
+        let removed = is_crowded(dataset, index) && vacuum::step(dataset, index);
+        let taken = !removed && moving::may_take(shared, index) && take_some(dataset, index);
+        worked |= removed | taken | vacuum::step(dataset, index);
         worked |= !taken && refine(index);
         if let Some(successor) = index.successor() {
             worked |= vacuum::step(dataset, &successor);
@@ -153,6 +155,14 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
         }
     }
     worked
+}
+
+/// Whether most rows of a graph of codes are dead.
+fn is_crowded(dataset: &Dataset, index: &ColumnIndex) -> bool {
+    match &*index.graph() {
+        Graph::Quantized(codes) => codes.len() as u64 > 2 * dataset.view().live,
+        Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => false,
+    }
 }
 
 /// Takes rows into an index, some jobs of them; false if there were none. Codes come first: a row that waits without costs searches

@@ -4,14 +4,23 @@
 //! finds its way by all of them, and looks at the more dead ones for each living one that it is to hold. Where few live, these
 //! are compared one by one, by their codes.
 
-use longbow_index::{FilterCost, Neighbor, Query, TopK};
+use longbow_index::{CodedRun, FilterCost, Neighbor, Query, TopK};
 
+use crate::coded_tail::Coded;
 use crate::column_index::Reached;
 use crate::dead::Living;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::search::{Found, Searcher};
 use crate::strategy::Strategy;
+
+/// Rows of a set by which it is judged how many of it live.
+const JUDGED: usize = 32;
+
+/// Whether so many of some rows are dead that it matters.
+fn is_few(living: u64, rows: u64) -> bool {
+    living * 4 < rows * 3
+}
 
 impl Searcher<'_> {
     /// How many rows of the graph live: those of the dataset that do not wait for it. Some of them may have no vector.
@@ -31,7 +40,7 @@ impl Searcher<'_> {
     /// How many rows of the graph live, if so many are dead that they are in the way like rows that do not pass a filter.
     pub(crate) fn among_dead(&self, index: &Reached) -> Option<u64> {
         let view = self.view;
-        let is_few = |living: u64| living * 4 < index.graph.len() as u64 * 3;
+        let is_few = |living| is_few(living, index.graph.len() as u64);
         // To count those that wait takes longer, the more they are.
         let waiting = view.next_row.saturating_sub(index.watermark);
         if !is_few(view.live.saturating_sub(waiting)) {
@@ -65,6 +74,33 @@ impl Searcher<'_> {
         let living = self.living(index).min(index.graph.len() as u64);
         let living = living.saturating_sub(self.rows.without.len() as u64);
         (rows as u64) < living.min(self.k as u64)
+    }
+
+    /// Of how many clusters of a run of rows that wait those are read that are nearest to a query, of which so many rows may be found: of all
+    /// where many of its rows are dead, since it was measured for all how many hold the nearest.
+    pub(crate) fn clusters_of(&self, run: &Coded, wanted: usize) -> usize {
+        let view = self.view;
+        let living = view.dead.living(run.first..run.end, view.index);
+        let living: u64 = living.map(Living::count).sum();
+        match is_few(living, run.codes.len() as u64) {
+            true => run.codes.clusters(),
+            false => run.codes.clusters_for(wanted, self.recall_by_codes()),
+        }
+    }
+
+    /// The same of the rows that pass a filter, of which it is judged by some.
+    pub(crate) fn clusters_passing(&self, codes: &CodedRun) -> usize {
+        let some = self
+            .rows
+            .matching
+            .as_ref()
+            .map_or(&[][..], |of| of.sample());
+        let some = some.iter().step_by((some.len() / JUDGED).max(1));
+        let living = some.clone().filter(|row| self.view.is_visible(**row));
+        match is_few(living.count() as u64, some.count() as u64) {
+            true => codes.clusters(),
+            false => codes.clusters_for(self.k, self.recall_by_codes()),
+        }
     }
 
     /// The nearest of the rows of the graph that live, by comparing all of them.

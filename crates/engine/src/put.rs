@@ -7,6 +7,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_ipc::{MessageHeader, root_as_message};
 use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
+use longbow_index::Space;
 use longbow_kernels::Kernels;
 use longbow_storage::{Batch, Dictionaries, check_id_lengths, check_schema};
 
@@ -17,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::index_kind;
 use crate::quantization;
 use crate::recall_target;
-use crate::schema::{DatasetSchema, VectorColumn, stored_schema};
+use crate::schema::{DatasetSchema, stored_schema};
 use crate::shared::Pending;
 use crate::text_column;
 use crate::vectors::Vectors;
@@ -213,7 +214,7 @@ impl PutSession {
         self.engine
             .admit((&self.name, &schema), batch.rows(), batch.bytes())?;
         let meaning = DatasetSchema::new(&batch.schema(), 0)?;
-        check_values(&meaning, &batch)?;
+        check_values(&meaning, &schema, &batch)?;
         loop {
             let Target { dataset, schema } = self.prepare()?;
             let (dataset, schema) = (Arc::clone(dataset), Arc::clone(schema));
@@ -311,7 +312,7 @@ fn check_types(known: Option<&DatasetSchema>, stored: &SchemaRef) -> Result<()> 
 
 /// Ids and vectors must be there, ids not too long and vectors finite: what the applier would refuse must not reach
 /// the log.
-fn check_values(schema: &DatasetSchema, batch: &Batch) -> Result<()> {
+fn check_values(schema: &DatasetSchema, known: &DatasetSchema, batch: &Batch) -> Result<()> {
     check_not_null(batch, schema.id, "id")?;
     check_id_lengths(&batch.column(schema.id)?)?;
     for column in &schema.vectors {
@@ -319,14 +320,25 @@ fn check_values(schema: &DatasetSchema, batch: &Batch) -> Result<()> {
         let Some(vectors) = Vectors::of(batch, column)? else {
             continue;
         };
-        check_elements(column, &vectors, batch.rows())?;
+        // A batch need not say again how its vectors are compared.
+        let known = known.vectors.iter().find(|of| of.name == column.name);
+        let metric = known.map_or(column.space.metric, |of| of.space.metric);
+        let space = Space {
+            metric,
+            ..column.space
+        };
+        check_elements((&column.name, space), &vectors, batch.rows())?;
     }
     Ok(())
 }
 
 /// Of elements that are not finite, or too large, there are no distances.
-fn check_elements(column: &VectorColumn, vectors: &Vectors<'_>, rows: usize) -> Result<()> {
-    let (kernels, space) = (Kernels::get(), column.space);
+fn check_elements(
+    (column, space): (&str, Space),
+    vectors: &Vectors<'_>,
+    rows: usize,
+) -> Result<()> {
+    let kernels = Kernels::get();
     let (scalar, most) = (space.scalar, space.largest_element());
     if kernels.all_within(scalar, vectors.bytes(), most) {
         return Ok(());
@@ -335,7 +347,7 @@ fn check_elements(column: &VectorColumn, vectors: &Vectors<'_>, rows: usize) -> 
     let row = (0..rows).find(is_bad).unwrap_or(0);
     let mut floats = vec![0.0; space.dim];
     kernels.decode(scalar, vectors.rows(row, 1), &mut floats);
-    let column = column.name.clone();
+    let column = column.to_owned();
     Err(match floats.iter().all(|x| x.is_finite()) {
         true => Error::TooLarge {
             column,

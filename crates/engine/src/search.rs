@@ -291,7 +291,7 @@ impl<'a> Searcher<'a> {
     pub fn coded(&self) -> Option<Coded<'_>> {
         let made = self.rows.coded.as_deref()?;
         let codes = &made.codes;
-        let clusters = codes.clusters_for(self.k, self.recall_by_codes());
+        let clusters = self.clusters_passing(codes);
         let cost = codes.cost(self.k, clusters);
         (cost < self.cost()?.1.scan).then_some(Coded {
             made,

@@ -15,6 +15,9 @@ pub struct Space {
     pub dim: usize,
 }
 
+/// Length of a vector that is compared by cosine, at most.
+const LONGEST: f64 = 1e34;
+
 impl Space {
     /// Bytes of a stored vector.
     #[must_use]
@@ -29,8 +32,8 @@ impl Space {
         match self.metric {
             // The square of the distance of two corners, and as much again for what sums and codes round.
             Metric::Euclidean | Metric::Dot => (most / (8.0 * dim)).sqrt() as f32,
-            // The product with a vector of length 1; squares of lengths are told in `f64` where they must.
-            Metric::Cosine => (most / (2.0 * dim.sqrt())) as f32,
+            // Products with vectors of up to ten thousand times length 1; squares of lengths are told in `f64` where they must.
+            Metric::Cosine => (LONGEST / dim.sqrt()) as f32,
         }
     }
 
