@@ -134,7 +134,9 @@ fn a_file_of_blocks_gives_back_the_space_of_rows_that_left() {
         assert!(Instant::now() < deadline, "{:?}", size(&engine));
         engine.tidy().expect("a sound disk");
         let (rows, bytes, free) = size(&engine);
-        rows >= 1_100 || 4 * bytes >= before || 5 * free >= bytes
+        // Some blocks that are free are left alone.
+        let is_sparse = free > 32 * 4_096 && 5 * free >= bytes;
+        rows >= 1_100 || 4 * bytes >= before || is_sparse
     } {
         std::thread::yield_now();
     }
