@@ -34,6 +34,17 @@ pub(crate) fn dataset(rows: u64) -> Result<Dataset> {
     Ok(dataset)
 }
 
+/// The same, whose index rests when all rows are in it.
+pub(crate) fn indexed(rows: u64) -> Result<Dataset> {
+    let dataset = dataset(rows)?;
+    let (view, index) = (dataset.view(), Arc::clone(&dataset.indexes()[0]));
+    while let Some((first, end, _running)) = index.claim(view.next_row) {
+        insert_rows(&index.graph(), &view, &view.schema.vectors[0], first, end)?;
+        index.finish(first, end);
+    }
+    Ok(dataset)
+}
+
 /// Puts rows with these ids, as the log's entry of this index.
 pub(crate) fn put(dataset: &Dataset, index: u64, ids: Range<u64>) -> Result<()> {
     let batch = Batch::from_record_batch(&batch(ids)?)?;

@@ -1,36 +1,17 @@
-use std::sync::Arc;
-
 use super::*;
-use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
 use crate::effort::Effort;
-use crate::graph::tests::{dataset, put, vector};
+use crate::graph::tests::{indexed, put, vector};
 use crate::helpers::Helpers;
 use crate::id::Id;
-use crate::indexer::insert_rows;
 use crate::search::Rows;
 use crate::time_limits::TimeLimits;
 
 const ROWS: u64 = 6_000;
 
-fn index(dataset: &Dataset) -> Arc<ColumnIndex> {
-    Arc::clone(&dataset.indexes()[0])
-}
-
-/// A dataset whose index rests when all its rows are in it.
-fn indexed() -> Result<Dataset> {
-    let dataset = dataset(ROWS)?;
-    let (view, index) = (dataset.view(), index(&dataset));
-    while let Some((first, end, _running)) = index.claim(view.next_row) {
-        insert_rows(&index.graph(), &view, &view.schema.vectors[0], first, end)?;
-        index.finish(first, end);
-    }
-    Ok(dataset)
-}
-
 /// Searches by the index with an effort, or without.
 fn find(dataset: &Dataset, effort: Option<usize>, queries: &[Vec<f32>]) -> Result<Vec<Found>> {
-    let reached = index(dataset).reached();
+    let reached = dataset.indexes()[0].reached();
     let view = dataset.view();
     let searcher = Searcher {
         view: &view,
@@ -96,22 +77,22 @@ fn check(dataset: &Dataset, replaced: std::ops::Range<u64>) -> Result<(Strategy,
 #[test]
 fn few_that_live_are_compared_and_many_are_walked_to() -> Result<()> {
     // A walk holds the dead, too, where they are few.
-    let (strategy, popped) = check(&indexed()?, 0..1_000)?;
+    let (strategy, popped) = check(&indexed(ROWS)?, 0..1_000)?;
     assert_eq!(strategy, Strategy::GraphAndTail);
     assert!(popped > 30, "{popped}");
-    let (strategy, popped) = check(&indexed()?, 0..3_500)?;
+    let (strategy, popped) = check(&indexed(ROWS)?, 0..3_500)?;
     assert_eq!(strategy, Strategy::GraphAndTail);
     assert!((30..500).contains(&popped), "{popped}");
-    assert_eq!(check(&indexed()?, 0..5_500)?, (Strategy::Codes, 0));
-    assert_eq!(check(&indexed()?, 10..5_999)?, (Strategy::Codes, 0));
-    assert_eq!(check(&indexed()?, 0..6_000)?, (Strategy::Codes, 0));
+    assert_eq!(check(&indexed(ROWS)?, 0..5_500)?, (Strategy::Codes, 0));
+    assert_eq!(check(&indexed(ROWS)?, 10..5_999)?, (Strategy::Codes, 0));
+    assert_eq!(check(&indexed(ROWS)?, 0..6_000)?, (Strategy::Codes, 0));
     Ok(())
 }
 
 /// Around the queries all are dead: walks leave those that live elsewhere, of which there are enough that walks are the better way.
 #[test]
 fn what_a_walk_leaves_is_compared() -> Result<()> {
-    let dataset = indexed()?;
+    let dataset = indexed(ROWS)?;
     let dead = (0..ROWS).filter(|id| id * 7 % 40 < 28);
     let dead: Vec<Id> = dead.map(|id| Id::Int(id as i64)).collect();
     dataset.apply_delete_ids(3, &dead)?;

@@ -7,8 +7,7 @@ use longbow_storage::Batch;
 use super::*;
 use crate::error::Result;
 use crate::graph::Wanted;
-use crate::graph::tests::{batch, dataset, put, vector};
-use crate::indexer::insert_rows;
+use crate::graph::tests::{batch, indexed, put, vector};
 
 const ROWS: u64 = 12_800;
 /// With less than an eighth as many.
@@ -16,13 +15,8 @@ const MORE: u64 = ROWS + 1_500;
 
 /// A dataset whose index rests, and is searched.
 fn searched() -> Result<Dataset> {
-    let dataset = dataset(ROWS)?;
-    let (view, index) = (dataset.view(), index(&dataset));
-    while let Some((first, end, _running)) = index.claim(view.next_row) {
-        insert_rows(&index.graph(), &view, &view.schema.vectors[0], first, end)?;
-        index.finish(first, end);
-    }
-    index.searched.note();
+    let dataset = indexed(ROWS)?;
+    index(&dataset).searched.note();
     Ok(dataset)
 }
 

@@ -140,9 +140,8 @@ fn prepared(vector: &[f32], metric: Metric, scalar: Scalar) -> Result<SpaceQuery
         let text = format!("{error}; give vectors of finite numbers");
         ours(invalid("not_finite", &text))
     })?;
-    let refused =
-        |error: &dyn std::fmt::Display| ours(invalid("value_too_large", &error.to_string()));
-    space.check_query(vector).map_err(|error| refused(&error))?;
+    let too_large = space.check_query(vector);
+    too_large.map_err(|error| ours(invalid("value_too_large", &error.to_string())))?;
     Ok(query)
 }
 
