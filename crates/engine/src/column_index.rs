@@ -20,6 +20,7 @@ use crate::index_policy::IndexPolicy;
 use crate::recall::{Curve, Moment, Recall};
 use crate::schema::VectorColumn;
 use crate::sweep::UnderWay;
+use crate::view::View;
 
 /// Rows that one indexing job takes: long enough that claiming costs nothing, short enough that the watermark
 /// follows closely, and rows that come meanwhile soon get their codes.
@@ -208,6 +209,15 @@ impl ColumnIndex {
             Some(saved) => next_row.saturating_sub(saved.rows_end) + live.min(saved.rows_end),
             // An index that is begun anew has rows before it that are long dead.
             None => next_row.saturating_sub(self.watermark()).min(live),
+        }
+    }
+
+    /// How many rows of a view it lacks, of those that live. To count them takes the longer, the more wait.
+    pub(crate) fn missing_living(&self, view: &View) -> u64 {
+        let most = self.missing(view.next_row, view.live);
+        match self.unread() {
+            Some(_) => most,
+            None => most.min(view.live - view.living_below(self.watermark())),
         }
     }
 
@@ -435,9 +445,12 @@ impl ColumnIndex {
         self.pause.write()
     }
 
-    /// As [`ColumnIndex::hold_still`], if no job runs.
-    pub(crate) fn try_hold_still(&self) -> Option<RwLockWriteGuard<'_, ()>> {
-        self.pause.try_write()
+    /// As [`ColumnIndex::hold_still`], if the jobs that run end within a time.
+    pub(crate) fn try_hold_still(&self, within: Duration) -> Option<RwLockWriteGuard<'_, ()>> {
+        match within.is_zero() {
+            true => self.pause.try_write(),
+            false => self.pause.try_write_for(within),
+        }
     }
 
     /// Replaces the graph by one that holds the same living rows; the caller holds the index still.

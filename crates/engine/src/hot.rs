@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::catalog::Catalog;
 use crate::graph::Graph;
-use crate::memory;
+use crate::memory::{self, Reckoned};
 use crate::shared::Shared;
 
 /// One part in so many of what is free is left to the system, for rows,
@@ -31,7 +31,7 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
     let kept_bytes = memory.kept_bytes;
     let process = (options.process_bytes)().saturating_sub(shared.process_bytes_before);
     let needed = memory.needed().max(process.saturating_sub(kept_bytes));
-    let to_come = memory::to_come(catalog, options, None);
+    let to_come = memory::to_come(catalog, options, None, Reckoned::Above);
     let free = options.memory_limit.saturating_sub(needed);
     let free = free.saturating_sub(to_come);
     let room = room_of(free);

@@ -107,6 +107,8 @@ mod recover;
 mod repair;
 mod replay;
 mod reply;
+mod room;
+mod rows;
 mod sample;
 mod scan;
 mod schema;

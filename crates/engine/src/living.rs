@@ -27,11 +27,7 @@ impl Searcher<'_> {
     fn living(&self, index: &Reached) -> u64 {
         let view = self.view;
         match &*index.graph {
-            Graph::Quantized(_) | Graph::Hnsw(_) => {
-                let waiting = index.watermark..view.next_row;
-                let waiting = view.dead.living(waiting, view.index).map(Living::count);
-                view.live.saturating_sub(waiting.sum())
-            }
+            Graph::Quantized(_) | Graph::Hnsw(_) => view.living_below(index.watermark),
             // What a search of postings reads does not depend on it.
             Graph::Flat | Graph::SpFresh { .. } => view.live,
         }

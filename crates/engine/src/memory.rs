@@ -1,24 +1,18 @@
-//! What the node's data takes of memory, and whether there is room for more.
+//! What the node's data takes of memory.
 
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
 use crate::column_index::ColumnIndex;
-use crate::dataset::Dataset;
 use crate::engine::Engine;
-use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::graph_options::GraphOptions;
-use crate::hot;
 use crate::index_kind::IndexKind;
 use crate::moving::Choices;
 use crate::options::Options;
 use crate::schema::{DatasetSchema, VectorColumn};
-use crate::seal;
+use crate::vacuum;
 use crate::view::View;
-
-/// Most tails that are written into files for room for one batch: others may fill what it frees.
-const MOST_SEALS: usize = 8;
 
 /// How full the node is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -73,62 +67,17 @@ impl Engine {
     pub fn memory(&self) -> Memory {
         in_use(self.catalog())
     }
+}
 
-    /// Refuses a batch of `rows` with `bytes` for the dataset `dataset` if it does not fit the memory limit, now or once it
-    /// is indexed. Where rows are in the way that are on their way into files, they are written first, by this thread: so
-    /// whoever writes faster than the disk goes on at the disk's pace.
-    ///
-    /// # Errors
-    /// [`Error::MemoryLimit`], or what the disk says.
-    pub(crate) fn admit(
-        &self,
-        (dataset, schema): (&str, &DatasetSchema),
-        rows: usize,
-        bytes: u64,
-    ) -> Result<()> {
-        let limit = self.options().memory_limit;
-        let coming = Coming {
-            dataset,
-            schema,
-            rows: rows as u64,
-        };
-        let mut seals = 0;
-        loop {
-            let memory = self.memory();
-            let used = memory.total();
-            let to_come = to_come(self.catalog(), self.options(), Some(&coming));
-            let asked = bytes.saturating_add(to_come);
-            let all = used.saturating_add(asked);
-            if all <= limit {
-                return Ok(());
-            }
-            let may_fit = all.saturating_sub(memory.tail_bytes + memory.kept_bytes) <= limit;
-            if may_fit && hot::let_go(self.catalog(), all - limit) {
-                continue;
-            }
-            let may_help = all.saturating_sub(memory.tail_bytes) <= limit && seals < MOST_SEALS;
-            if !(may_help && self.seal_longest()?) {
-                return Err(Error::MemoryLimit { used, asked, limit });
-            }
-            seals += 1;
-        }
-    }
-
-    /// Writes the longest tail into segments; false if there is none, or if the files must be left as they are.
-    fn seal_longest(&self) -> Result<bool> {
-        if self.shared().log.poisoned().is_some() {
-            return Ok(false);
-        }
-        let tail = |dataset: &Arc<Dataset>| dataset.view().tail.bytes();
-        let datasets = self.catalog().datasets();
-        match datasets.iter().max_by_key(|dataset| tail(dataset)) {
-            Some(dataset) if tail(dataset) > 0 => {
-                seal::seal(self.shared(), dataset)?;
-                Ok(true)
-            }
-            _ => Ok(false),
-        }
-    }
+/// How what is to come is reckoned, and so what dead rows take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reckoned {
+    /// At most: rows that wait count although they may be dead. The quickest.
+    Above,
+    /// As it is now: dead rows that wait count for nothing, others have their places.
+    Now,
+    /// As it will be when no dead row has a place.
+    OnceDeadLeft,
 }
 
 /// Memory that the datasets take.
@@ -151,7 +100,12 @@ pub(crate) fn in_use(catalog: &Catalog) -> Memory {
 
 /// What rows will take in indexes: those that are coming, and those that were taken before, are in no index yet, and were
 /// promised their place there.
-pub(crate) fn to_come(catalog: &Catalog, options: &Options, coming: Option<&Coming<'_>>) -> u64 {
+pub(crate) fn to_come(
+    catalog: &Catalog,
+    options: &Options,
+    coming: Option<&Coming<'_>>,
+    how: Reckoned,
+) -> u64 {
     let (choices, graphs) = (Choices::of(catalog, options, coming), &options.graphs);
     let chosen = choices.by_index();
     let mut asked = 0u64;
@@ -164,7 +118,7 @@ pub(crate) fn to_come(catalog: &Catalog, options: &Options, coming: Option<&Comi
         for index in dataset.indexes().iter() {
             let to = chosen.get(&Arc::as_ptr(index)).copied();
             let to = to.unwrap_or_else(|| index.kind());
-            asked = asked.saturating_add(promised(&view, (index, to), more, graphs));
+            asked = asked.saturating_add(promised((&view, how), (index, to), more, graphs));
         }
     }
     if let Some(coming) = coming {
@@ -179,7 +133,7 @@ pub(crate) fn to_come(catalog: &Catalog, options: &Options, coming: Option<&Comi
 /// What the rows of a dataset that are not in an index yet, and more, will take in it and in the one of the kind that the
 /// column is to have.
 fn promised(
-    view: &View,
+    (view, how): (&View, Reckoned),
     (index, to): (&ColumnIndex, IndexKind),
     more: u64,
     options: &GraphOptions,
@@ -190,12 +144,20 @@ fn promised(
     };
     let of = |rows: u64, kind| {
         let a_row = Graph::bytes_per_row(column, kind, options).total() as u64;
-        rows.saturating_add(more).saturating_mul(a_row)
+        rows.saturating_mul(a_row)
     };
     let by = |index: &ColumnIndex| {
-        let missing = index.missing(view.next_row, view.live);
+        let missing = match how {
+            Reckoned::Above => index.missing(view.next_row, view.live),
+            Reckoned::Now | Reckoned::OnceDeadLeft => index.missing_living(view),
+        };
+        let leaving = match how {
+            Reckoned::Above | Reckoned::Now => 0,
+            Reckoned::OnceDeadLeft => vacuum::leaving(view, index),
+        };
         // Rows left it, and others will take their place.
         let free = index.graph().free_bytes() as u64;
+        let missing = missing.saturating_add(more).saturating_sub(leaving);
         of(missing, index.kind()).saturating_sub(free)
     };
     if index.kind() == to {
@@ -209,6 +171,6 @@ fn promised(
     let successor = index.successor().filter(|successor| successor.kind() == to);
     left.saturating_add(match successor {
         Some(successor) => by(&successor),
-        None => of(view.live, to),
+        None => of(view.live.saturating_add(more), to),
     })
 }

@@ -20,7 +20,7 @@ use crate::graph::Graph;
 use crate::index_choice::{Candidate, choose};
 use crate::index_kind::IndexKind;
 use crate::index_policy::IndexPolicy;
-use crate::memory::{self, Coming};
+use crate::memory::{self, Coming, Reckoned};
 use crate::options::Options;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
@@ -176,7 +176,7 @@ pub(crate) fn may_take(shared: &Shared, index: &ColumnIndex) -> bool {
     !leaves || {
         let (catalog, options) = (&shared.catalog, &shared.options);
         let used = memory::in_use(catalog).needed();
-        let all = used.saturating_add(memory::to_come(catalog, options, None));
+        let all = used.saturating_add(memory::to_come(catalog, options, None, Reckoned::Above));
         all < options.memory_limit / 4 * 3
     }
 }

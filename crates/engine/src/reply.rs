@@ -23,9 +23,10 @@ use crate::explain::{Explain, FilterWork, explain};
 use crate::filter::Matching;
 use crate::id::Id;
 use crate::moment::Moment;
+use crate::rows::Rows;
 use crate::schema::VectorColumn;
 use crate::score_parts::SCORE_PARTS;
-use crate::search::{Rows, Searcher};
+use crate::search::Searcher;
 use crate::search_request::SearchRequest;
 use crate::slow;
 use crate::table::table;
@@ -264,11 +265,7 @@ impl Engine {
             view.schema.column(&dataset.name, &group.column)?;
         }
         let (matching, filter_work) = at.matching(request)?;
-        let rows = Rows {
-            matching,
-            without,
-            coded: None,
-        };
+        let rows = Rows::new(matching, without, view);
         let mut beside = Vec::with_capacity(request.beside.len());
         for one in &request.beside {
             let column = view.schema.vector(&dataset.name, Some(&one.column))?;

@@ -1,6 +1,5 @@
 //! The read path: nearest neighbours of a vector, never silently fewer than asked for.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_schema::FieldRef;
@@ -9,9 +8,10 @@ use longbow_index::{CodedRun, Entries, FilterCost, Neighbor, Query, SearchStats,
 use crate::column_index::Reached;
 use crate::effort::Effort;
 use crate::error::{Error, Result};
-use crate::filter::{Made, Matching};
+use crate::filter::Made;
 use crate::graph::{Graph, Wanted};
 use crate::helpers::Helpers;
+use crate::rows::{Rows, about};
 use crate::schema::VectorColumn;
 use crate::strategy::Strategy;
 use crate::time_limits::TimeLimits;
@@ -27,8 +27,6 @@ const SCAN_SHARE: f64 = 0.05;
 const SCAN_ROWS: u64 = 10_000;
 /// Of so many rows for each that is asked for, a walk finds enough.
 const ENOUGH: usize = 4;
-/// Rows by which it is judged how many of those that pass a filter a walk can find.
-const JUDGED: usize = 128;
 /// Queries that one thread takes at a time: between them it looks at the time limit.
 const PIECE: usize = 32;
 /// A thread is not worth fewer that walk the graph: several are under way at a time.
@@ -96,31 +94,6 @@ impl Found {
             short_because: None,
             is_partial: false,
         }
-    }
-}
-
-/// The rows that may be found, of those that a view shows.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Rows {
-    /// Those that pass the filter, if there is one; rows that the view does not show may be among them.
-    pub matching: Option<Matching>,
-    /// Not these, which are few: examples.
-    pub without: Vec<u64>,
-    /// Codes of those that pass, by which they are searched.
-    pub coded: Option<Arc<Made>>,
-}
-
-impl Rows {
-    /// Whether a row may be found.
-    #[inline]
-    pub fn admit(&self, row: u64) -> bool {
-        let matching = self.matching.as_ref();
-        matching.is_none_or(|rows| rows.contains(row)) && !self.without.contains(&row)
-    }
-
-    /// Whether all may be found.
-    pub fn are_all(&self) -> bool {
-        self.matching.is_none() && self.without.is_empty()
     }
 }
 
@@ -244,8 +217,8 @@ impl<'a> Searcher<'a> {
     }
 
     fn strategy(&self) -> Strategy {
-        let matching = self.rows.matching.as_ref().map(|rows| rows.len());
-        match (self.exact, &self.index, matching) {
+        let passing = self.rows.matching.as_ref().map(|_| self.rows.passing);
+        match (self.exact, &self.index, passing) {
             (true, _, None) | (_, None, None) => Strategy::Exact,
             (true, _, Some(_)) | (_, None, Some(_)) => Strategy::ExactFiltered,
             (false, Some(_), None) => Strategy::Graph,
@@ -281,10 +254,13 @@ impl<'a> Searcher<'a> {
             return None;
         };
         let ef = self.least_effort();
-        let passing = self.rows.matching.as_ref()?.len();
+        let dead = self.rows.matching.as_ref()?.len();
+        let passing = self.rows.passing;
+        let dead = dead.saturating_sub(passing);
         let share = (passing, (graph.len() as u64).max(passing));
         let dim = self.column.space.dim;
-        Some((share, FilterCost::new(share, dim, (self.k, ef))))
+        let cost = FilterCost::new(share, dim, (self.k, ef));
+        Some((share, cost.past_dead(dead)))
     }
 
     /// Codes of the rows that pass, if a search by them is the better way than others without a walk.
@@ -415,15 +391,7 @@ impl<'a> Searcher<'a> {
             return 0;
         };
         // Dead rows are in the set, too, and rows that no walk finds yet.
-        let some = rows.sample().iter();
-        let some = some.step_by(rows.sample().len().div_ceil(JUDGED).max(1));
-        let (mut asked, mut shown) = (0, 0);
-        some.for_each(|row| {
-            asked += 1;
-            shown += u64::from(*row < end && self.is_wanted(*row));
-        });
-        let passing = rows.len().saturating_mul(shown).checked_div(asked);
-        passing.unwrap_or(0)
+        about(rows, |row| row < end && self.is_wanted(row))
     }
 
     /// Scans the rows from the watermark on, and keeps the best of them and of those from the graph.

@@ -4,6 +4,7 @@
 //! vectors is built anew beside the old one when too many rows in it are dead.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use longbow_index::{Progress, QuantizedGraph};
 
@@ -26,6 +27,9 @@ const DEAD_ROWS: u64 = 10_000;
 const ROWS_FOR_ONE: u64 = 50;
 /// So many must have died at least.
 const FEWEST: u64 = 64;
+/// How long a writer who needs the room of dead rows waits for jobs to end, so that these begin to leave: no other begins meanwhile,
+/// but where the machine is busy, one that runs has hardly any time of a processor.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Nodes that are led elsewhere in one step: some milliseconds, for which a checkpoint may have to wait.
 const STEP: usize = 256;
 
@@ -55,20 +59,54 @@ pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
         Progress::Ended => {}
     }
     drop(running);
-    begin(dataset, index, codes)
+    let fewest = FEWEST.max(codes.len() as u64 / ROWS_FOR_ONE);
+    // Jobs are short; there will be a moment without any.
+    begin((dataset, index), codes, fewest, Duration::ZERO) == Progress::Working
 }
 
-/// Begins to remove the dead rows of a graph, if there are enough of them.
-fn begin(dataset: &Dataset, index: &ColumnIndex, codes: &QuantizedGraph) -> bool {
+/// About how many dead rows a graph holds that are to leave it.
+pub(crate) fn leaving(view: &View, index: &ColumnIndex) -> u64 {
+    let watermark = index.watermark();
+    match &*index.graph() {
+        Graph::Quantized(codes) => {
+            (codes.len() as u64).saturating_sub(view.living_below(watermark))
+        }
+        Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => 0,
+    }
+}
+
+/// As [`step`], even if few have died, for a writer who waits for their places.
+pub(crate) fn hasten(dataset: &Dataset, index: &ColumnIndex) -> Progress {
+    let graph = index.graph();
+    let Graph::Quantized(codes) = graph.as_ref() else {
+        return Progress::Ended;
+    };
+    let Some(running) = index.run() else {
+        return Progress::Waiting;
+    };
+    let progress = codes.remove(STEP);
+    drop(running);
+    match progress {
+        Progress::Working | Progress::Waiting => progress,
+        Progress::Ended => begin((dataset, index), codes, 1, PAUSE),
+    }
+}
+
+/// Begins to remove the dead rows of a graph, if at least so many have died since the last time.
+fn begin(
+    (dataset, index): (&Dataset, &ColumnIndex),
+    codes: &QuantizedGraph,
+    fewest: u64,
+    pause: Duration,
+) -> Progress {
     // Rows are numbered in order, each once.
     let died = View::died;
     let since = died(&dataset.view()).saturating_sub(index.died.load(Ordering::Relaxed));
-    if since < FEWEST.max(codes.len() as u64 / ROWS_FOR_ONE) {
-        return false;
+    if since < fewest {
+        return Progress::Ended;
     }
-    // Jobs are short; there will be a moment without any.
-    let Some(still) = index.try_hold_still() else {
-        return false;
+    let Some(still) = index.try_hold_still(pause) else {
+        return Progress::Waiting;
     };
     // Rows that are inserted later are dead or alive in a later view.
     let watermark = index.watermark();
@@ -86,13 +124,16 @@ fn begin(dataset: &Dataset, index: &ColumnIndex, codes: &QuantizedGraph) -> bool
                 nodes,
                 "dead rows leave the graph"
             );
-            nodes > 0
+            match nodes {
+                0 => Progress::Ended,
+                _ => Progress::Working,
+            }
         }
         // Another thread was quicker.
-        Err(longbow_index::Error::Busy) => false,
+        Err(longbow_index::Error::Busy) => Progress::Waiting,
         Err(error) => {
             tracing::error!(dataset = dataset.name, column = index.column, %error, "dead rows stay in the graph");
-            false
+            Progress::Ended
         }
     }
 }

@@ -89,7 +89,7 @@ impl View {
         sealed.chain(self.fresh_parts(from))
     }
 
-    /// The rows below `end` that this view holds alive, ascending.
+    /// The rows below `end` that live, ascending.
     pub(crate) fn living(&self, end: u64) -> impl Iterator<Item = u64> {
         let runs = self.parts(0).flat_map(|part| part.runs);
         let runs = runs.map(|run| run.first_row..run.first_row + run.len as u64);
@@ -101,7 +101,15 @@ impl View {
         })
     }
 
-    /// The same of the tail alone.
+    /// How many rows below `end` live.
+    pub(crate) fn living_below(&self, end: u64) -> u64 {
+        let others = end.min(self.next_row)..self.next_row;
+        let others = self.dead.living(others, self.index);
+        self.live
+            .saturating_sub(others.map(Living::count).sum::<u64>())
+    }
+
+    /// As [`View::parts`], of the tail alone.
     pub fn fresh_parts(&self, from: u64) -> impl Iterator<Item = Part<'_>> {
         let fresh = self.tail.starting_at(from).map(move |held| {
             let run = Run {

@@ -21,6 +21,8 @@ const ROW: f64 = 15.0;
 const ELEMENT: f64 = 0.06;
 /// Of a dimension of a whole vector.
 const WHOLE_ELEMENT: f64 = 0.15;
+/// Of a dead row among those that a scan looks at.
+const DEAD: f64 = 3.0;
 /// Of a node that the walk holds, and for each of its dimensions.
 const NODE: f64 = 400.0;
 const NODE_ELEMENT: f64 = 1.0;
@@ -75,6 +77,13 @@ impl FilterCost {
             scan: scan(passing, dim),
             walk: SURE * (ef as f64) * node,
         }
+    }
+
+    /// The same, where so many dead rows are among those that would be scanned.
+    #[must_use]
+    pub fn past_dead(mut self, dead: u64) -> Self {
+        self.scan += dead as f64 * DEAD;
+        self
     }
 
     /// As [`FilterCost::elsewhere`] where whole vectors are compared.

@@ -11,7 +11,8 @@ use crate::graph::tests::{dataset, put, vector};
 use crate::helpers::Helpers;
 use crate::id::Id;
 use crate::indexer::insert_rows;
-use crate::search::{Found, Rows, Searcher};
+use crate::rows::Rows;
+use crate::search::{Found, Searcher};
 use crate::strategy::Strategy;
 use crate::time_limits::TimeLimits;
 
@@ -63,11 +64,7 @@ fn find_in(view: &View, index: Option<Reached>, matching: Option<Matching>) -> R
         view,
         column: &view.schema.vectors[0],
         index,
-        rows: Rows {
-            matching,
-            without: vec![3_007],
-            coded: None,
-        },
+        rows: Rows::new(matching, vec![3_007], view),
         k: 10,
         effort: Effort::Fixed(50),
         target: None,

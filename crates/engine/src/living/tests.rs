@@ -1,26 +1,34 @@
 use super::*;
 use crate::dataset::Dataset;
 use crate::effort::Effort;
+use crate::filter::{Matching, RowSet};
 use crate::graph::tests::{indexed, put, vector};
 use crate::helpers::Helpers;
 use crate::id::Id;
-use crate::search::Rows;
+use crate::rows::Rows;
 use crate::time_limits::TimeLimits;
 
 const ROWS: u64 = 6_000;
 
 /// Searches by the index with an effort, or without.
 fn find(dataset: &Dataset, effort: Option<usize>, queries: &[Vec<f32>]) -> Result<Vec<Found>> {
+    find_those(dataset, effort, queries, None)
+}
+
+/// The same of the rows that pass a filter.
+fn find_those(
+    dataset: &Dataset,
+    effort: Option<usize>,
+    queries: &[Vec<f32>],
+    matching: Option<Matching>,
+) -> Result<Vec<Found>> {
     let reached = dataset.indexes()[0].reached();
     let view = dataset.view();
     let searcher = Searcher {
         view: &view,
         column: &view.schema.vectors[0],
         index: Some(reached),
-        rows: Rows {
-            without: vec![5_999, 17],
-            ..Rows::default()
-        },
+        rows: Rows::new(matching, vec![5_999, 17], &view),
         k: 10,
         effort: Effort::Fixed(effort.unwrap_or(10)),
         target: None,
@@ -108,5 +116,27 @@ fn what_a_walk_leaves_is_compared() -> Result<()> {
     assert!(left >= 5, "{left} walks left some");
     let known = known(&all, &exact);
     assert!(known >= 3_800, "{known} of 4,000");
+    Ok(())
+}
+
+/// Rows that pass a filter and have died are no reason to walk to the few that live: these are compared.
+#[test]
+fn what_passes_is_reckoned_without_the_dead() -> Result<()> {
+    let dataset = indexed(ROWS)?;
+    let mut third = RowSet::default();
+    let bits: Vec<bool> = (0..ROWS).map(|row| row % 3 == 0).collect();
+    third.insert_bits(0, &bits.into());
+    let third = Matching::from(third);
+    let queries = queries(40, 40);
+    let find = |effort| find_those(&dataset, effort, &queries, Some(third.clone()));
+    assert_eq!(find(Some(10))?[0].strategy, Strategy::GraphFiltered);
+
+    let dead = (0..ROWS).filter(|id| id % 3 == 0 && id % 60 != 0);
+    let dead: Vec<Id> = dead.map(|id| Id::Int(id as i64)).collect();
+    dataset.apply_delete_ids(3, &dead)?;
+    let (all, exact) = (find(Some(10))?, find(None)?);
+    assert_eq!(all[0].strategy, Strategy::ExactFiltered);
+    assert!(all.iter().all(|found| found.rows_scanned == 100));
+    assert_eq!(known(&all, &exact), 400);
     Ok(())
 }

@@ -75,6 +75,40 @@ fn rows_are_taken_up_to_the_limit_and_never_beyond() {
     }
 }
 
+/// New versions of rows come faster than old ones leave the graph, which has no room for both.
+#[test]
+fn rows_that_come_again_wait_for_the_dead_to_leave() {
+    const ROWS: i64 = 2_000;
+    let engine = open();
+    let schema = schema("euclidean", DataType::Float32, None);
+    let vacant = |engine: &Engine| LIMIT.saturating_sub(engine.memory().total());
+    for start in (0..ROWS).step_by(200) {
+        put(&engine, &schema, start..start + 200).expect("it fits");
+    }
+    wait_for_the_index(&engine);
+    // More than half of the limit is taken, so not all rows fit twice.
+    assert!(vacant(&engine) < LIMIT / 2, "{:?}", engine.memory());
+    for version in 1..=8 {
+        let mut session = engine.put("d", &schema).expect("a good schema");
+        for start in (0..ROWS).step_by(200) {
+            let batch = rows(&schema, start..start + 200, version * 10_000);
+            let pending = session.record_batch(&batch).expect("room is made");
+            pending.wait().expect("acknowledged");
+            assert!(engine.memory().total() <= LIMIT, "{:?}", engine.memory());
+        }
+    }
+    wait_for_the_index(&engine);
+    assert_eq!(engine.dataset("d").expect("it exists").view().live, 2_000);
+    for id in (0..ROWS).step_by(37) {
+        let request = SearchRequest::nearest(vector(id as u64 + 80_000), 10);
+        let reply = engine.search("d", &request).expect("a search");
+        let ids = reply.ids().expect("ids");
+        assert_eq!((&ids[0], ids.len()), (&Id::Int(id), 10));
+    }
+    // What does not fit beside the living is refused, as ever.
+    put(&engine, &schema, ROWS..4 * ROWS).expect_err("too much");
+}
+
 /// An engine with its blocks in files: in memory they would count.
 fn in_files(folder: &Path, limit: u64) -> Engine {
     let options = Options {

@@ -1,0 +1,191 @@
+//! Room for rows that come, within the memory limit.
+//!
+//! Where there is none, a writer makes some before it is refused, and so goes on at the pace of what makes room: tails are written
+//! into files, and dead rows leave graphs, whose places the new rows take.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use longbow_index::Progress;
+
+use crate::dataset::Dataset;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::hot;
+use crate::memory::{Coming, Reckoned, to_come};
+use crate::schema::DatasetSchema;
+use crate::seal;
+use crate::vacuum;
+
+/// Most tails that are written into files for room for one batch: others may fill what it frees.
+const MOST_SEALS: usize = 8;
+/// How long a writer waits while nothing goes on: searches that see dead rows hold them, and on a busy machine those who stand back for
+/// all others have hardly any time.
+const PATIENCE: Duration = match cfg!(test) {
+    true => Duration::from_millis(20),
+    false => Duration::from_secs(30),
+};
+/// Until it looks again.
+const NAP: Duration = Duration::from_millis(1);
+
+impl Engine {
+    /// Refuses a batch of `rows` with `bytes` for the dataset `dataset` if it does not fit the memory limit, now or once it
+    /// is indexed, and no room can be made for it.
+    ///
+    /// # Errors
+    /// [`Error::MemoryLimit`], or what the disk says.
+    pub(crate) fn admit(
+        &self,
+        (dataset, schema): (&str, &DatasetSchema),
+        rows: usize,
+        bytes: u64,
+    ) -> Result<()> {
+        let limit = self.options().memory_limit;
+        let coming = Coming {
+            dataset,
+            schema,
+            rows: rows as u64,
+        };
+        let reckon = |how| to_come(self.catalog(), self.options(), Some(&coming), how);
+        let (mut seals, mut last) = (0, (Instant::now(), 0));
+        loop {
+            let memory = self.memory();
+            let used = memory.total();
+            let all = |how| used.saturating_add(bytes).saturating_add(reckon(how));
+            if all(Reckoned::Above) <= limit {
+                return Ok(());
+            }
+            let now = all(Reckoned::Now);
+            if now <= limit {
+                return Ok(());
+            }
+            let may_fit = now.saturating_sub(memory.tail_bytes + memory.kept_bytes) <= limit;
+            if may_fit && hot::let_go(self.catalog(), now - limit) {
+                continue;
+            }
+            let fits_sealed = |all: u64| all.saturating_sub(memory.tail_bytes) <= limit;
+            if fits_sealed(now) && seals < MOST_SEALS && self.seal_longest()? {
+                seals += 1;
+                continue;
+            }
+            if !(fits_sealed(all(Reckoned::OnceDeadLeft)) && self.let_dead_leave(&mut last)) {
+                let asked = now - used;
+                return Err(Error::MemoryLimit { used, asked, limit });
+            }
+        }
+    }
+
+    /// Writes the longest tail into segments; false if there is none, or if the files must be left as they are.
+    fn seal_longest(&self) -> Result<bool> {
+        if self.shared().log.poisoned().is_some() {
+            return Ok(false);
+        }
+        let tail = |dataset: &Arc<Dataset>| dataset.view().tail.bytes();
+        let datasets = self.catalog().datasets();
+        match datasets.iter().max_by_key(|dataset| tail(dataset)) {
+            Some(dataset) if tail(dataset) > 0 => {
+                seal::seal(self.shared(), dataset)?;
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// Takes a step to rid graphs of dead rows, by this thread, or waits for those who do, for rows on their way into graphs, whose old
+    /// versions only then are known to be there, or for searches that see the dead; false if there is nothing to wait for, or for too
+    /// long nothing went on. `last` is when something did, and how far indexes were.
+    fn let_dead_leave(&self, last: &mut (Instant, u64)) -> bool {
+        let (mut most, mut reached) = (Progress::Ended, 0u64);
+        for dataset in self.catalog().datasets().iter() {
+            for index in dataset.indexes().iter() {
+                let (progress, watermark) = (vacuum::hasten(dataset, index), index.watermark());
+                reached = reached.wrapping_add(watermark);
+                let is_behind = watermark < dataset.view().next_row;
+                most = match (progress, most) {
+                    (Progress::Working, _) | (_, Progress::Working) => Progress::Working,
+                    (Progress::Waiting, _) | (_, Progress::Waiting) => Progress::Waiting,
+                    _ if is_behind => Progress::Waiting,
+                    _ => Progress::Ended,
+                };
+            }
+        }
+        if most == Progress::Working || reached != last.1 {
+            *last = (Instant::now(), reached);
+        }
+        let stops = self.shared().stopping.load(Ordering::Acquire);
+        if most == Progress::Ended || stops || last.0.elapsed() >= PATIENCE {
+            return false;
+        }
+        if most == Progress::Waiting {
+            thread::sleep(NAP);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use longbow_disk::MemoryDisk;
+
+    use super::*;
+    use crate::graph::tests::batch;
+    use crate::id::Id;
+    use crate::moment::Moment;
+    use crate::options::Options;
+
+    fn is_refused(put: Result<()>) -> bool {
+        matches!(put, Err(Error::MemoryLimit { .. }))
+    }
+
+    fn open() -> Result<Engine> {
+        let options = Options {
+            memory_limit: 6 << 20,
+            ..Options::new("data")
+        };
+        Engine::open(Arc::new(MemoryDisk::new()), options)
+    }
+
+    /// Puts rows a few at a time; the first that are refused end it.
+    fn put(engine: &Engine, ids: Range<u64>) -> Result<()> {
+        for start in ids.clone().step_by(100) {
+            let batch = batch(start..ids.end.min(start + 100))?;
+            let mut session = engine.put("d", &batch.schema())?;
+            session.record_batch(&batch)?.wait()?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn dead_rows_that_are_seen_make_no_room_and_others_do() -> Result<()> {
+        let engine = open()?;
+        assert!(is_refused(put(&engine, 0..100_000)));
+        let fit = engine.dataset("d")?.view().live;
+        drop(engine);
+
+        let engine = open()?;
+        let ended = fit * 3 / 4;
+        put(&engine, 0..ended)?;
+        let dataset = engine.dataset("d")?;
+        assert!(dataset.wait_for_index(Duration::from_secs(300)));
+        let moment = Moment::of(Arc::clone(&dataset));
+        let dead = ended / 2;
+        let ids = (0..dead as i64).map(Id::Int).collect();
+        engine.delete_ids("d", ids)?.wait()?;
+        // As many in one batch, of which none is taken, as come a few at a time later.
+        let whole = batch(ended..ended + dead)?;
+        let mut session = engine.put("d", &whole.schema())?;
+        assert!(is_refused(session.record_batch(&whole).map(drop)));
+        drop(moment);
+        // Not at once, where others are at it who have hardly any time.
+        let more = || put(&engine, dataset.view().next_row..ended + dead);
+        let mut tries = std::iter::repeat_with(more).take(1_000);
+        assert!(tries.any(|put| put.is_ok()));
+        assert_eq!(dataset.view().live, ended);
+        assert!(is_refused(put(&engine, 100_000..200_000)));
+        Ok(())
+    }
+}
