@@ -168,6 +168,7 @@ mod tests {
             durable: false,
             payload: None,
             op: Op::Small(Small::CreateNamespace { name }),
+            taken: None,
             reply,
         };
         (entry, answer)

@@ -11,6 +11,7 @@ use crate::dataset::Dataset;
 use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
 use crate::graph_options::GraphOptions;
+use crate::room::Taken;
 use crate::schema::DatasetSchema;
 use crate::text_index::TextIndex;
 
@@ -34,6 +35,8 @@ pub(crate) struct Committed {
     /// The entry as it lies in the log's file.
     pub payload: Option<Bytes>,
     pub op: Op,
+    /// Room that it takes until it is applied.
+    pub taken: Option<Taken>,
     pub reply: oneshot::Sender<Result<Applied>>,
 }
 

@@ -156,7 +156,7 @@ impl Engine {
             dataset: dataset.number,
             rows,
         };
-        self.shared().submit(op, false, intake)
+        self.shared().submit(op, false, intake, None)
     }
 
     /// Drops a dataset with all its rows. Blocks until that is acknowledged.

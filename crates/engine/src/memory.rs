@@ -60,6 +60,24 @@ impl Coming<'_> {
         let columns = self.schema.vectors.iter();
         columns.filter(|column| !known(column)).collect()
     }
+
+    /// What the rows take in indexes, at most: one that may be moved counts as a graph, which takes more than others.
+    pub fn most_bytes(&self, catalog: &Catalog, options: &Options) -> u64 {
+        let dataset = catalog.find(self.dataset);
+        let is_graph = |column: &VectorColumn| {
+            let index = dataset.as_ref().and_then(|of| of.index(&column.name));
+            index.is_none_or(|of| of.kind() != IndexKind::SpFresh || of.is_auto())
+        };
+        let columns = self.schema.vectors.iter();
+        let a_row = columns.map(|column| {
+            let kind = match is_graph(column) {
+                true => IndexKind::Hnsw,
+                false => IndexKind::SpFresh,
+            };
+            Graph::bytes_per_row(column, kind, &options.graphs).total() as u64
+        });
+        self.rows.saturating_mul(a_row.sum())
+    }
 }
 
 impl Engine {

@@ -211,7 +211,8 @@ impl PutSession {
             return Err(Error::EmptyBatch);
         }
         let schema = self.schema_after()?;
-        self.engine
+        let taken = self
+            .engine
             .admit((&self.name, &schema), batch.rows(), batch.bytes())?;
         let meaning = DatasetSchema::new(&batch.schema(), 0)?;
         check_values(&meaning, &schema, &batch)?;
@@ -240,10 +241,12 @@ impl PutSession {
                 schema_version: schema.version,
                 batch: Arc::new(batch),
             };
-            return self
-                .engine
-                .shared()
-                .submit(op, self.options.until_durable, intake);
+            return self.engine.shared().submit(
+                op,
+                self.options.until_durable,
+                intake,
+                Some(taken),
+            );
         }
     }
 

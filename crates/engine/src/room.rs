@@ -4,7 +4,7 @@
 //! into files, and dead rows leave graphs, whose places the new rows take.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,12 +27,14 @@ const PATIENCE: Duration = match cfg!(test) {
     true => Duration::from_millis(20),
     false => Duration::from_secs(30),
 };
+/// How long at all, where others take the room that is made.
+const LONGEST: Duration = Duration::from_secs(120);
 /// Until it looks again.
 const NAP: Duration = Duration::from_millis(1);
 
 impl Engine {
-    /// Refuses a batch of `rows` with `bytes` for the dataset `dataset` if it does not fit the memory limit, now or once it
-    /// is indexed, and no room can be made for it.
+    /// Takes room for a batch of `rows` with `bytes` for the dataset `dataset`, until it is applied; refuses it if it does not fit the memory
+    /// limit, now or once it is indexed, and no room can be made for it.
     ///
     /// # Errors
     /// [`Error::MemoryLimit`], or what the disk says.
@@ -41,25 +43,38 @@ impl Engine {
         (dataset, schema): (&str, &DatasetSchema),
         rows: usize,
         bytes: u64,
-    ) -> Result<()> {
-        let limit = self.options().memory_limit;
+    ) -> Result<Taken> {
+        let (limit, all_taken) = (self.options().memory_limit, &self.shared().taken);
         let coming = Coming {
             dataset,
             schema,
             rows: rows as u64,
         };
         let reckon = |how| to_come(self.catalog(), self.options(), Some(&coming), how);
-        let (mut seals, mut last) = (0, (Instant::now(), 0));
+        let most = bytes.saturating_add(coming.most_bytes(self.catalog(), self.options()));
+        let (mut seals, mut wait) = (0, Wait::default());
         loop {
+            // First, so that of two at a time each sees the other, or one both.
+            let taken = Taken::new(all_taken, most);
+            let others = taken.others();
             let memory = self.memory();
             let used = memory.total();
             let all = |how| used.saturating_add(bytes).saturating_add(reckon(how));
-            if all(Reckoned::Above) <= limit {
-                return Ok(());
+            if all(Reckoned::Above).saturating_add(others) <= limit {
+                return Ok(taken);
             }
             let now = all(Reckoned::Now);
+            if now.saturating_add(others) <= limit {
+                return Ok(taken);
+            }
+            drop(taken);
+            if self.shared().stopping.load(Ordering::Acquire) {
+                return Err(Error::Stopped("it is shutting down".into()));
+            }
             if now <= limit {
-                return Ok(());
+                // What is on its way is applied soon, or refused.
+                thread::sleep(NAP);
+                continue;
             }
             let may_fit = now.saturating_sub(memory.tail_bytes + memory.kept_bytes) <= limit;
             if may_fit && hot::let_go(self.catalog(), now - limit) {
@@ -70,7 +85,9 @@ impl Engine {
                 seals += 1;
                 continue;
             }
-            if !(fits_sealed(all(Reckoned::OnceDeadLeft)) && self.let_dead_leave(&mut last)) {
+            // What is on its way takes the place of rows that die then.
+            let may_wait = others > 0 || fits_sealed(all(Reckoned::OnceDeadLeft));
+            if !(may_wait && bytes <= limit && self.let_dead_leave(others, &mut wait)) {
                 let asked = now - used;
                 return Err(Error::MemoryLimit { used, asked, limit });
             }
@@ -93,11 +110,14 @@ impl Engine {
         }
     }
 
-    /// Takes a step to rid graphs of dead rows, by this thread, or waits for those who do, for rows on their way into graphs, whose old
-    /// versions only then are known to be there, or for searches that see the dead; false if there is nothing to wait for, or for too
-    /// long nothing went on. `last` is when something did, and how far indexes were.
-    fn let_dead_leave(&self, last: &mut (Instant, u64)) -> bool {
+    /// Takes a step to rid graphs of dead rows, by this thread, or waits: for those who do, for `others` that are on their way, for rows on their
+    /// way into graphs, whose old versions only then are known to be there, or for searches that see the dead. False if there is nothing to
+    /// wait for, or nothing went on for too long.
+    fn let_dead_leave(&self, others: u64, wait: &mut Wait) -> bool {
         let (mut most, mut reached) = (Progress::Ended, 0u64);
+        if others > 0 {
+            most = Progress::Waiting;
+        }
         for dataset in self.catalog().datasets().iter() {
             for index in dataset.indexes().iter() {
                 let (progress, watermark) = (vacuum::hasten(dataset, index), index.watermark());
@@ -111,11 +131,10 @@ impl Engine {
                 };
             }
         }
-        if most == Progress::Working || reached != last.1 {
-            *last = (Instant::now(), reached);
+        if most == Progress::Working || reached != wait.reached {
+            (wait.last, wait.reached) = (Instant::now(), reached);
         }
-        let stops = self.shared().stopping.load(Ordering::Acquire);
-        if most == Progress::Ended || stops || last.0.elapsed() >= PATIENCE {
+        if most == Progress::Ended || wait.is_over() {
             return false;
         }
         if most == Progress::Waiting {
@@ -125,9 +144,63 @@ impl Engine {
     }
 }
 
+/// Room that a batch takes on its way, until it is applied: then it counts where it is.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    all: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl Taken {
+    fn new(all: &Arc<AtomicU64>, bytes: u64) -> Self {
+        all.fetch_add(bytes, Ordering::AcqRel);
+        Taken {
+            all: Arc::clone(all),
+            bytes,
+        }
+    }
+
+    /// What others take now.
+    fn others(&self) -> u64 {
+        self.all.load(Ordering::Acquire).saturating_sub(self.bytes)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// How long a writer has waited.
+struct Wait {
+    began: Instant,
+    /// When something went on, and how far indexes were then.
+    last: Instant,
+    reached: u64,
+}
+
+impl Default for Wait {
+    fn default() -> Self {
+        let now = Instant::now();
+        Wait {
+            began: now,
+            last: now,
+            reached: 0,
+        }
+    }
+}
+
+impl Wait {
+    fn is_over(&self) -> bool {
+        self.last.elapsed() >= PATIENCE || self.began.elapsed() >= LONGEST
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::ops::Range;
+    use std::sync::atomic::AtomicBool;
 
     use longbow_disk::MemoryDisk;
 
@@ -186,6 +259,40 @@ mod tests {
         assert!(tries.any(|put| put.is_ok()));
         assert_eq!(dataset.view().live, ended);
         assert!(is_refused(put(&engine, 100_000..200_000)));
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_on_its_way_takes_room() -> Result<()> {
+        let engine = open()?;
+        put(&engine, 0..100)?;
+        let schema = Arc::clone(&engine.dataset("d")?.view().schema);
+        let limit = engine.options().memory_limit;
+        let admit = || engine.admit(("d", &schema), 1, limit / 2);
+        let (first, is_let_go) = (admit()?, AtomicBool::new(false));
+        let begun = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let second = scope.spawn(|| {
+                begun.store(true, Ordering::Release);
+                let taken = admit().map(drop);
+                (taken, is_let_go.load(Ordering::Acquire))
+            });
+            while !begun.load(Ordering::Acquire) {
+                thread::yield_now();
+            }
+            (0..1_000).for_each(|_| thread::yield_now());
+            is_let_go.store(true, Ordering::Release);
+            drop(first);
+            let (taken, has_waited) = second.join().expect("no panic");
+            assert!(has_waited);
+            taken
+        })?;
+        assert_eq!(engine.shared().taken.load(Ordering::Acquire), 0);
+        // What never fits waits for nobody.
+        let _first = admit()?;
+        assert!(is_refused(
+            engine.admit(("d", &schema), 1, limit + 1).map(drop)
+        ));
         Ok(())
     }
 }

@@ -18,6 +18,7 @@ use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
 use crate::helpers::Helpers;
 use crate::options::Options;
+use crate::room::Taken;
 use crate::unsaved::UnsavedWork;
 
 /// A write of up to so many bytes is written to the log and applied by who hands it in, if nobody is at that. Of larger ones the
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     /// Set when a sync of files failed: what of them is on the disk is not known until the folder is opened anew, so
     /// no checkpoint may rely on them.
     pub unsure: OnceLock<String>,
+    /// Room that batches take on their way from their admission until they are applied, in bytes.
+    pub taken: Arc<AtomicU64>,
     /// Held by the thread that looks whether indexes are to be moved.
     pub moving: Mutex<()>,
     /// What the process held in memory before the engine began.
@@ -100,6 +103,7 @@ impl Shared {
             recall: Bell::default(),
             helpers: Helpers::new(),
             files: Mutex::new(()),
+            taken: Arc::default(),
             moving: Mutex::new(()),
             process_bytes_before,
             unsure: OnceLock::new(),
@@ -115,8 +119,14 @@ impl Shared {
 
     /// Hands an operation to the log. It is applied, and the [`Pending`] answered, once the log has it as safely
     /// as the sync mode says, or survives power loss; also if the caller drops the [`Pending`]. `held` is let go of as soon as the
-    /// operation has its place in the log. Small ones may be written and applied before this returns.
-    pub fn submit<H>(&self, op: Op, until_durable: bool, held: H) -> Result<Pending> {
+    /// operation has its place in the log, and `taken` when it is applied. Small ones may be written and applied before this returns.
+    pub fn submit<H>(
+        &self,
+        op: Op,
+        until_durable: bool,
+        held: H,
+        taken: Option<Taken>,
+    ) -> Result<Pending> {
         if self.stopping.load(Ordering::Acquire) {
             return Err(Error::Stopped("it is shutting down".into()));
         }
@@ -138,6 +148,7 @@ impl Shared {
                 durable: ack.durable,
                 payload: ack.payload,
                 op,
+                taken,
                 reply,
             }),
             Err(refused) => {
@@ -156,9 +167,11 @@ impl Shared {
     }
 
     /// Applies an entry, which is the next of the log.
-    pub fn apply(&self, entry: Committed) {
+    pub fn apply(&self, mut entry: Committed) {
         let index = entry.index;
+        let taken = entry.taken.take();
         let answer = entry.apply(&self.catalog, &self.options.graphs);
+        drop(taken);
         // Before the writer is answered, who may look for its entry in the change feed at once.
         self.applied.send_replace(index);
         answer.send();
@@ -168,7 +181,7 @@ impl Shared {
 
     /// [`Shared::submit`] for the operations that are not hot.
     pub fn submit_small<H>(&self, op: Small, held: H) -> Result<Pending> {
-        self.submit(Op::Small(op), false, held)
+        self.submit(Op::Small(op), false, held, None)
     }
 }
 
