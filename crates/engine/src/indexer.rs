@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use longbow_index::Progress;
 use longbow_types::cpu_time;
 use thread_priority::{
     NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
@@ -144,9 +145,11 @@ fn stand_back(share: Share) {
 fn work(shared: &Shared, dataset: &Dataset) -> bool {
     let mut worked = vacuum::text_step(dataset);
     for index in dataset.indexes().iter() {
-        // First, where most of a graph is to leave it: a row that comes looks for others that stay among all of those.
-        let removed = is_crowded(dataset, index) && vacuum::step(dataset, index);
-        let taken = !removed && moving::may_take(shared, index) && take_some(dataset, index);
+        // Not before most of a graph has left it that is to: what comes meanwhile takes a hundred times as long, and holds up what leaves.
+        let cleared = vacuum::clear(dataset, index);
+        let removed = cleared == Progress::Working;
+        let may_take = cleared == Progress::Ended && moving::may_take(shared, index);
+        let taken = may_take && take_some(dataset, index);
         worked |= removed | taken | vacuum::step(dataset, index);
         worked |= !taken && refine(index);
         if let Some(successor) = index.successor() {
@@ -155,14 +158,6 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
         }
     }
     worked
-}
-
-/// Whether most rows of a graph of codes are dead.
-fn is_crowded(dataset: &Dataset, index: &ColumnIndex) -> bool {
-    match &*index.graph() {
-        Graph::Quantized(codes) => codes.len() as u64 > 2 * dataset.view().live,
-        Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => false,
-    }
 }
 
 /// Takes rows into an index, some jobs of them; false if there were none. Codes come first: a row that waits without costs searches

@@ -29,6 +29,9 @@ const PATIENCE: Duration = match cfg!(test) {
 };
 /// How long at all, where others take the room that is made.
 const LONGEST: Duration = Duration::from_secs(120);
+/// How long it waits for jobs to end, so that dead rows begin to leave: no other begins meanwhile,
+/// but where the machine is busy, one that runs has hardly any time of a processor.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Until it looks again.
 const NAP: Duration = Duration::from_millis(1);
 
@@ -120,7 +123,8 @@ impl Engine {
         }
         for dataset in self.catalog().datasets().iter() {
             for index in dataset.indexes().iter() {
-                let (progress, watermark) = (vacuum::hasten(dataset, index), index.watermark());
+                let (progress, watermark) =
+                    (vacuum::hasten(dataset, index, PAUSE), index.watermark());
                 reached = reached.wrapping_add(watermark);
                 let is_behind = watermark < dataset.view().next_row;
                 most = match (progress, most) {

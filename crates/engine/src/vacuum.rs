@@ -27,9 +27,6 @@ const DEAD_ROWS: u64 = 10_000;
 const ROWS_FOR_ONE: u64 = 50;
 /// So many must have died at least.
 const FEWEST: u64 = 64;
-/// How long a writer who needs the room of dead rows waits for jobs to end, so that these begin to leave: no other begins meanwhile,
-/// but where the machine is busy, one that runs has hardly any time of a processor.
-const PAUSE: Duration = Duration::from_secs(1);
 /// Nodes that are led elsewhere in one step: some milliseconds, for which a checkpoint may have to wait.
 const STEP: usize = 256;
 
@@ -75,8 +72,21 @@ pub(crate) fn leaving(view: &View, index: &ColumnIndex) -> u64 {
     }
 }
 
-/// As [`step`], even if few have died, for a writer who waits for their places.
-pub(crate) fn hasten(dataset: &Dataset, index: &ColumnIndex) -> Progress {
+/// Goes on with ridding a graph of its dead rows, or begins, if these are most of it; else nothing is to be done first. A row that comes
+/// looks for others that stay among all of those.
+pub(crate) fn clear(dataset: &Dataset, index: &ColumnIndex) -> Progress {
+    let rows = match &*index.graph() {
+        Graph::Quantized(codes) => codes.len() as u64,
+        Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => return Progress::Ended,
+    };
+    match leaving(&dataset.view(), index) * 2 > rows {
+        true => hasten(dataset, index, Duration::ZERO),
+        false => Progress::Ended,
+    }
+}
+
+/// As [`step`], even if few have died. A writer who waits for their places waits so long for jobs to end.
+pub(crate) fn hasten(dataset: &Dataset, index: &ColumnIndex, pause: Duration) -> Progress {
     let graph = index.graph();
     let Graph::Quantized(codes) = graph.as_ref() else {
         return Progress::Ended;
@@ -88,7 +98,7 @@ pub(crate) fn hasten(dataset: &Dataset, index: &ColumnIndex) -> Progress {
     drop(running);
     match progress {
         Progress::Working | Progress::Waiting => progress,
-        Progress::Ended => begin((dataset, index), codes, 1, PAUSE),
+        Progress::Ended => begin((dataset, index), codes, 1, pause),
     }
 }
 

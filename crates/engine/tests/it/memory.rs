@@ -75,29 +75,6 @@ fn rows_are_taken_up_to_the_limit_and_never_beyond() {
     }
 }
 
-/// Who does not wait until batches are acknowledged is held to the limit as others are.
-#[test]
-fn batches_on_their_way_count() {
-    let engine = open();
-    let schema = schema("euclidean", DataType::Float32, None);
-    let mut session = engine.put("d", &schema).expect("a good schema");
-    let mut pending = Vec::new();
-    for start in (0..).step_by(500) {
-        match session.record_batch(&rows(&schema, start..start + 500, 0)) {
-            Ok(batch) => pending.push(batch),
-            Err(Error::MemoryLimit { .. }) => break,
-            Err(other) => panic!("{other}"),
-        }
-    }
-    for batch in pending {
-        batch.wait().expect("acknowledged");
-    }
-    assert!(engine.memory().total() <= LIMIT, "{:?}", engine.memory());
-    wait_for_the_index(&engine);
-    let used = engine.memory().total();
-    assert!(used <= LIMIT / 100 * 102, "{used} bytes");
-}
-
 /// New versions of rows come faster than old ones leave the graph, which has no room for both.
 #[test]
 fn rows_that_come_again_wait_for_the_dead_to_leave() {
