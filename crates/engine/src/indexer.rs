@@ -166,7 +166,7 @@ fn take_some(dataset: &Dataset, index: &ColumnIndex) -> bool {
     let mut coded = false;
     let taken = jobs(|| {
         coded |= !index.searched.is_of_late() && code(dataset, index, Maker::StandsBack);
-        take(dataset, index)
+        !vacuum::is_crowded(dataset, index) && take(dataset, index)
     });
     coded || taken
 }

@@ -72,14 +72,15 @@ pub(crate) fn leaving(view: &View, index: &ColumnIndex) -> u64 {
     }
 }
 
+/// Whether most rows of a graph of codes are to leave it.
+pub(crate) fn is_crowded(dataset: &Dataset, index: &ColumnIndex) -> bool {
+    leaving(&dataset.view(), index) * 2 > index.graph().len() as u64
+}
+
 /// Goes on with ridding a graph of its dead rows, or begins, if these are most of it; else nothing is to be done first. A row that comes
 /// looks for others that stay among all of those.
 pub(crate) fn clear(dataset: &Dataset, index: &ColumnIndex) -> Progress {
-    let rows = match &*index.graph() {
-        Graph::Quantized(codes) => codes.len() as u64,
-        Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => return Progress::Ended,
-    };
-    match leaving(&dataset.view(), index) * 2 > rows {
+    match is_crowded(dataset, index) {
         true => hasten(dataset, index, Duration::ZERO),
         false => Progress::Ended,
     }

@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::indexer::stand_back_for_all;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
+use crate::vacuum;
 use crate::view::View;
 
 /// Samples of one view that are measured together: a block of rows is read once for all of them.
@@ -86,6 +87,11 @@ fn round(shared: &Shared, turn: usize, due: &mut Due, part: f64) {
     all.rotate_left(first);
     let mut idle = true;
     for (dataset, index) in &all {
+        if vacuum::is_crowded(dataset, index) {
+            // What walks find among the dead says nothing of later ones, and whoever sees the dead keeps them.
+            while !index.recall.samples.take(TOGETHER).is_empty() {}
+            continue;
+        }
         let (began, before) = (Instant::now(), reads());
         if began >= due.calibration && is_due(dataset, index) {
             say(
@@ -182,8 +188,14 @@ pub(crate) fn calibrate(
         let column = view.schema.vector(&dataset.name, Some(&index.column))?;
         let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
         let most = CLASSES[CLASSES.len() - 1];
-        let pause = |since, before| pause_where_cold(shared, part, since, before);
+        let pause = |since, before| match part.is_some() && vacuum::is_crowded(dataset, index) {
+            true => ControlFlow::Break(()),
+            false => pause_where_cold(shared, part, since, before),
+        };
         let all = measure((vectors, &middle), most, &reached, (&view, column), &pause)?;
+        if all.len() < piece.len() {
+            return Ok(());
+        }
         measured.extend(piece.iter().zip(all).map(|((of, _), (one, _))| {
             let one = match of {
                 Origin::Ordinary => one.missing(MADE_MISS).nameless(),
@@ -233,7 +245,10 @@ pub(crate) fn measure_samples(
     let most = samples.iter().map(|sample| sample.k).max().unwrap_or(0);
     let vectors = samples.iter().map(|sample| sample.vector.clone()).collect();
     let k = most.max(CLASSES[CLASSES.len() - 1]);
-    let pause = |since, before| pause_where_cold(shared, part, since, before);
+    let pause = |since, before| match part.is_some() && vacuum::is_crowded(dataset, index) {
+        true => ControlFlow::Break(()),
+        false => pause_where_cold(shared, part, since, before),
+    };
     // Without a curve none is learned from, and looks are in vain.
     let curve = index.recall.curve();
     let middle = curve.map_or_else(Arc::default, |curve| Arc::clone(curve.middle()));
