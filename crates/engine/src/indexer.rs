@@ -163,10 +163,13 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
 /// Takes rows into an index, some jobs of them; false if there were none. Codes come first: a row that waits without costs searches
 /// the most. While there are searches, the coder sees to them.
 fn take_some(dataset: &Dataset, index: &ColumnIndex) -> bool {
-    let mut coded = false;
+    let (mut coded, mut begun) = (false, false);
     let taken = jobs(|| {
         coded |= !index.searched.is_of_late() && code(dataset, index, Maker::StandsBack);
-        !vacuum::is_crowded(dataset, index) && take(dataset, index)
+        // The first in any case: of dead rows some stay, and others must not wait for those.
+        let is_over = begun && vacuum::is_crowded(dataset, index);
+        begun = true;
+        !is_over && take(dataset, index)
     });
     coded || taken
 }

@@ -29,6 +29,8 @@ const ROWS_FOR_ONE: u64 = 50;
 const FEWEST: u64 = 64;
 /// Nodes that are led elsewhere in one step: some milliseconds, for which a checkpoint may have to wait.
 const STEP: usize = 256;
+/// The same where few stay: to find others that do, each may walk through all that leave.
+const STEP_IF_CROWDED: usize = 8;
 
 /// Takes a step to remove dead rows from a graph of codes, if so many have died; false if there is nothing to do now.
 pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
@@ -95,7 +97,11 @@ pub(crate) fn hasten(dataset: &Dataset, index: &ColumnIndex, pause: Duration) ->
     let Some(running) = index.run() else {
         return Progress::Waiting;
     };
-    let progress = codes.remove(STEP);
+    let most = match is_crowded(dataset, index) {
+        true => STEP_IF_CROWDED,
+        false => STEP,
+    };
+    let progress = codes.remove(most);
     drop(running);
     match progress {
         Progress::Working | Progress::Waiting => progress,
