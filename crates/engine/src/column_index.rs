@@ -50,6 +50,8 @@ pub struct ColumnIndex {
     pause: RwLock<()>,
     /// Rows of the dataset that had died when dead rows last began to leave the graph.
     pub(crate) died: AtomicU64,
+    /// Since when rows are held back until dead ones have left, if they are.
+    pub(crate) held_back: Mutex<Option<Instant>>,
     /// What is under way of an index that is swept.
     pub(crate) sweep: Mutex<UnderWay>,
     /// Codes of rows from the watermark on.
@@ -157,6 +159,7 @@ impl ColumnIndex {
             moved: Condvar::new(),
             pause: RwLock::new(()),
             died: AtomicU64::new(0),
+            held_back: Mutex::new(None),
             sweep: Mutex::default(),
             coded: CodedTail::default(),
             searched: Searched::default(),
@@ -345,6 +348,11 @@ impl ColumnIndex {
             coded,
             _visit: visit,
         }
+    }
+
+    /// Rows below it are in the index, or being taken.
+    pub(crate) fn claimed(&self) -> u64 {
+        self.progress.lock().claimed
     }
 
     /// Takes the next rows to index, of those below `end`. The guard keeps the graph from being saved or replaced

@@ -150,7 +150,8 @@ fn work(shared: &Shared, dataset: &Dataset) -> bool {
         let removed = cleared == Progress::Working;
         let may_take = cleared == Progress::Ended && moving::may_take(shared, index);
         let taken = may_take && take_some(dataset, index);
-        worked |= removed | taken | vacuum::step(dataset, index);
+        worked |= removed | taken;
+        worked |= cleared == Progress::Ended && vacuum::step(dataset, index);
         worked |= !taken && refine(index);
         if let Some(successor) = index.successor() {
             worked |= vacuum::step(dataset, &successor);

@@ -211,11 +211,11 @@ impl PutSession {
             return Err(Error::EmptyBatch);
         }
         let schema = self.schema_after()?;
+        let meaning = DatasetSchema::new(&batch.schema(), 0)?;
+        check_values(&meaning, &schema, &batch)?;
         let taken = self
             .engine
             .admit((&self.name, &schema), batch.rows(), batch.bytes())?;
-        let meaning = DatasetSchema::new(&batch.schema(), 0)?;
-        check_values(&meaning, &schema, &batch)?;
         loop {
             let Target { dataset, schema } = self.prepare()?;
             let (dataset, schema) = (Arc::clone(dataset), Arc::clone(schema));

@@ -14,7 +14,7 @@ use crate::dataset::Dataset;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::hot;
-use crate::memory::{Coming, Reckoned, to_come};
+use crate::memory::{Coming, Memory, Reckoned, to_come};
 use crate::schema::DatasetSchema;
 use crate::seal;
 use crate::vacuum;
@@ -32,6 +32,8 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// How long it waits for jobs to end, so that dead rows begin to leave: no other begins meanwhile,
 /// but where the machine is busy, one that runs has hardly any time of a processor.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Writers that wait for dead rows to leave, at most: each has a thread, and its batch in memory.
+pub(crate) const MOST_WAITERS: usize = 32;
 /// Until it looks again.
 const NAP: Duration = Duration::from_millis(1);
 
@@ -47,40 +49,31 @@ impl Engine {
         rows: usize,
         bytes: u64,
     ) -> Result<Taken> {
-        let (limit, all_taken) = (self.options().memory_limit, &self.shared().taken);
+        let limit = self.options().memory_limit;
         let coming = Coming {
             dataset,
             schema,
             rows: rows as u64,
         };
-        let reckon = |how| to_come(self.catalog(), self.options(), Some(&coming), how);
-        let most = bytes.saturating_add(coming.most_bytes(self.catalog(), self.options()));
-        let (mut seals, mut wait) = (0, Wait::default());
+        let (mut seals, mut wait, mut waiter) = (0, Wait::default(), None);
         loop {
-            // First, so that of two at a time each sees the other, or one both.
-            let taken = Taken::new(all_taken, most);
-            let others = taken.others();
-            let memory = self.memory();
+            let Full {
+                memory,
+                others,
+                now,
+            } = match self.take(&coming, bytes) {
+                Ok(taken) => return Ok(taken),
+                Err(full) => full,
+            };
+            self.check_writable()?;
             let used = memory.total();
-            let all = |how| used.saturating_add(bytes).saturating_add(reckon(how));
-            if all(Reckoned::Above).saturating_add(others) <= limit {
-                return Ok(taken);
-            }
-            let now = all(Reckoned::Now);
-            if now.saturating_add(others) <= limit {
-                return Ok(taken);
-            }
-            drop(taken);
-            if self.shared().stopping.load(Ordering::Acquire) {
-                return Err(Error::Stopped("it is shutting down".into()));
-            }
-            if now <= limit {
+            if now <= limit && !wait.is_too_long() {
                 // What is on its way is applied soon, or refused.
                 thread::sleep(NAP);
                 continue;
             }
             let may_fit = now.saturating_sub(memory.tail_bytes + memory.kept_bytes) <= limit;
-            if may_fit && hot::let_go(self.catalog(), now - limit) {
+            if may_fit && hot::let_go(self.catalog(), now.saturating_sub(limit)) {
                 continue;
             }
             let fits_sealed = |all: u64| all.saturating_sub(memory.tail_bytes) <= limit;
@@ -88,12 +81,47 @@ impl Engine {
                 seals += 1;
                 continue;
             }
+            let left = self.reckon(&coming, Reckoned::OnceDeadLeft);
+            let left = fits_sealed(used.saturating_add(bytes).saturating_add(left));
             // What is on its way takes the place of rows that die then.
-            let may_wait = others > 0 || fits_sealed(all(Reckoned::OnceDeadLeft));
-            if !(may_wait && bytes <= limit && self.let_dead_leave(others, &mut wait)) {
+            let mut may_wait = bytes <= limit && (left || others > 0);
+            if may_wait && waiter.is_none() {
+                waiter = self.shared().waiters.try_acquire().ok();
+                may_wait = waiter.is_some();
+            }
+            if !(may_wait && self.let_dead_leave(left, others, &mut wait)) {
                 let asked = now - used;
                 return Err(Error::MemoryLimit { used, asked, limit });
             }
+        }
+    }
+
+    fn reckon(&self, coming: &Coming<'_>, how: Reckoned) -> u64 {
+        to_come(self.catalog(), self.options(), Some(coming), how)
+    }
+
+    /// Takes room if there is some now.
+    fn take(&self, coming: &Coming<'_>, bytes: u64) -> std::result::Result<Taken, Full> {
+        let (limit, shared) = (self.options().memory_limit, self.shared());
+        let most = bytes.saturating_add(coming.most_bytes(self.catalog(), self.options()));
+        // One at a time, so that no two take the same room.
+        let _alone = shared.admission.lock();
+        // First: what is applied meanwhile counts twice, and not for nothing.
+        let others = shared.taken.load(Ordering::Acquire);
+        let memory = self.memory();
+        let asked = |how| bytes.saturating_add(self.reckon(coming, how));
+        let all = |how| memory.total().saturating_add(asked(how));
+        if all(Reckoned::Above).saturating_add(others) <= limit {
+            return Ok(Taken::new(&shared.taken, most));
+        }
+        let now = all(Reckoned::Now);
+        match now.saturating_add(others) <= limit {
+            true => Ok(Taken::new(&shared.taken, most)),
+            false => Err(Full {
+                memory,
+                others,
+                now,
+            }),
         }
     }
 
@@ -113,20 +141,23 @@ impl Engine {
         }
     }
 
-    /// Takes a step to rid graphs of dead rows, by this thread, or waits: for those who do, for `others` that are on their way, for rows on their
-    /// way into graphs, whose old versions only then are known to be there, or for searches that see the dead. False if there is nothing to
-    /// wait for, or nothing went on for too long.
-    fn let_dead_leave(&self, others: u64, wait: &mut Wait) -> bool {
+    /// Takes a step to rid graphs of dead rows, by this thread, if there is room once they have `left`; or waits: for those who do, for `others`
+    /// that are on their way, for rows on their way into graphs, whose old versions only then are known to be there, or for searches that
+    /// see the dead. False if there is nothing to wait for, or nothing went on for too long.
+    fn let_dead_leave(&self, left: bool, others: u64, wait: &mut Wait) -> bool {
         let (mut most, mut reached) = (Progress::Ended, 0u64);
         if others > 0 {
             most = Progress::Waiting;
         }
         for dataset in self.catalog().datasets().iter() {
             for index in dataset.indexes().iter() {
-                let (progress, watermark) =
-                    (vacuum::hasten(dataset, index, PAUSE), index.watermark());
-                reached = reached.wrapping_add(watermark);
-                let is_behind = watermark < dataset.view().next_row;
+                let view = dataset.view();
+                reached = reached.wrapping_add(index.watermark());
+                let progress = match left && vacuum::leaving(&view, index) > 0 {
+                    true => vacuum::hasten(dataset, index, PAUSE),
+                    false => Progress::Ended,
+                };
+                let is_behind = index.waiting(view.next_row) > 0;
                 most = match (progress, most) {
                     (Progress::Working, _) | (_, Progress::Working) => Progress::Working,
                     (Progress::Waiting, _) | (_, Progress::Waiting) => Progress::Waiting,
@@ -148,6 +179,15 @@ impl Engine {
     }
 }
 
+/// There is no room for a batch.
+struct Full {
+    memory: Memory,
+    /// What others take on their way.
+    others: u64,
+    /// What all would take but for those.
+    now: u64,
+}
+
 /// Room that a batch takes on its way, until it is applied: then it counts where it is.
 #[derive(Debug)]
 pub(crate) struct Taken {
@@ -162,11 +202,6 @@ impl Taken {
             all: Arc::clone(all),
             bytes,
         }
-    }
-
-    /// What others take now.
-    fn others(&self) -> u64 {
-        self.all.load(Ordering::Acquire).saturating_sub(self.bytes)
     }
 }
 
@@ -197,7 +232,11 @@ impl Default for Wait {
 
 impl Wait {
     fn is_over(&self) -> bool {
-        self.last.elapsed() >= PATIENCE || self.began.elapsed() >= LONGEST
+        self.last.elapsed() >= PATIENCE || self.is_too_long()
+    }
+
+    fn is_too_long(&self) -> bool {
+        self.began.elapsed() >= LONGEST
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use longbow_disk::Disk;
 use longbow_log::{Entry, Log};
 use parking_lot::Mutex;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 
 use crate::applier::Applier;
 use crate::apply::{Applied, Committed};
@@ -18,7 +18,7 @@ use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
 use crate::helpers::Helpers;
 use crate::options::Options;
-use crate::room::Taken;
+use crate::room::{MOST_WAITERS, Taken};
 use crate::unsaved::UnsavedWork;
 
 /// A write of up to so many bytes is written to the log and applied by who hands it in, if nobody is at that. Of larger ones the
@@ -64,6 +64,10 @@ pub(crate) struct Shared {
     pub unsure: OnceLock<String>,
     /// Room that batches take on their way from their admission until they are applied, in bytes.
     pub taken: Arc<AtomicU64>,
+    /// Held by who looks whether there is room for a batch.
+    pub admission: Mutex<()>,
+    /// For each who may wait for more room.
+    pub waiters: Semaphore,
     /// Held by the thread that looks whether indexes are to be moved.
     pub moving: Mutex<()>,
     /// What the process held in memory before the engine began.
@@ -104,6 +108,8 @@ impl Shared {
             helpers: Helpers::new(),
             files: Mutex::new(()),
             taken: Arc::default(),
+            admission: Mutex::new(()),
+            waiters: Semaphore::new(MOST_WAITERS),
             moving: Mutex::new(()),
             process_bytes_before,
             unsure: OnceLock::new(),

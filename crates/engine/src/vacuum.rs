@@ -4,7 +4,7 @@
 //! vectors is built anew beside the old one when too many rows in it are dead.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use longbow_index::{Progress, QuantizedGraph};
 
@@ -29,7 +29,9 @@ const ROWS_FOR_ONE: u64 = 50;
 const FEWEST: u64 = 64;
 /// Nodes that are led elsewhere in one step: some milliseconds, for which a checkpoint may have to wait.
 const STEP: usize = 256;
-/// The same where few stay: to find others that do, each may walk through all that leave.
+/// How long no row comes into a graph while searches hold the dead ones that are most of it.
+const HELD: Duration = Duration::from_secs(2);
+/// As [`STEP`], where few stay: to find others that do, each may walk through all that leave.
 const STEP_IF_CROWDED: usize = 8;
 
 /// Takes a step to remove dead rows from a graph of codes, if so many have died; false if there is nothing to do now.
@@ -76,15 +78,31 @@ pub(crate) fn leaving(view: &View, index: &ColumnIndex) -> u64 {
 
 /// Whether most rows of a graph of codes are to leave it.
 pub(crate) fn is_crowded(dataset: &Dataset, index: &ColumnIndex) -> bool {
-    leaving(&dataset.view(), index) * 2 > index.graph().len() as u64
+    match &*index.graph() {
+        // Those that are being inserted are there or not.
+        Graph::Quantized(codes) => {
+            codes.len() as u64 > 2 * dataset.view().living_below(index.claimed())
+        }
+        Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => false,
+    }
 }
 
 /// Goes on with ridding a graph of its dead rows, or begins, if these are most of it; else nothing is to be done first. A row that comes
 /// looks for others that stay among all of those.
 pub(crate) fn clear(dataset: &Dataset, index: &ColumnIndex) -> Progress {
-    match is_crowded(dataset, index) {
+    let progress = match is_crowded(dataset, index) {
         true => hasten(dataset, index, Duration::ZERO),
         false => Progress::Ended,
+    };
+    let mut held = index.held_back.lock();
+    match progress {
+        Progress::Waiting if held.get_or_insert_with(Instant::now).elapsed() < HELD => progress,
+        // A search that sees the dead may last, and others are not to wait for that.
+        Progress::Waiting => Progress::Ended,
+        Progress::Working | Progress::Ended => {
+            *held = None;
+            progress
+        }
     }
 }
 

@@ -112,8 +112,14 @@ fn write(
     };
     engine.check_writable()?;
     let mut session = engine.put_with(name, &first.schema(), options)?;
-    let taken = batches.iter().map(|batch| session.record_batch(batch));
-    let taken: Vec<std::result::Result<Pending, longbow_engine::Error>> = taken.collect();
+    let mut taken: Vec<std::result::Result<Pending, longbow_engine::Error>> = Vec::new();
+    for batch in batches {
+        taken.push(session.record_batch(batch));
+        // The others of a body are not tried after one that is refused: each might wait for room.
+        if taken.last().is_some_and(std::result::Result::is_err) {
+            break;
+        }
+    }
     // All that was taken is waited for before a refusal is told.
     let mut told: longbow_query::Result<(u64, u64, bool)> = Ok((0, 0, true));
     for pending in taken {
