@@ -145,7 +145,8 @@ fn stand_back(share: Share) {
 fn work(shared: &Shared, dataset: &Dataset) -> bool {
     let mut worked = vacuum::text_step(dataset);
     for index in dataset.indexes().iter() {
-        // Not before most of a graph has left it that is to: what comes meanwhile takes a hundred times as long, and holds up what leaves.
+        // Not before most of a graph has left it that is to: what comes meanwhile walks through all of it, and holds up what
+        // leaves.
         let cleared = vacuum::clear(dataset, index);
         let removed = cleared == Progress::Working;
         let may_take = cleared == Progress::Ended && moving::may_take(shared, index);

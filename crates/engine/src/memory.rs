@@ -76,7 +76,9 @@ impl Coming<'_> {
             };
             Graph::bytes_per_row(column, kind, &options.graphs).total() as u64
         });
-        self.rows.saturating_mul(a_row.sum())
+        let words = dataset.as_ref();
+        let words = words.map_or(0, |of| of.text().bytes_of(self.rows));
+        self.rows.saturating_mul(a_row.sum()).saturating_add(words)
     }
 }
 

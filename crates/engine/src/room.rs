@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use longbow_index::Progress;
+use parking_lot::Mutex;
 
+use crate::bell::Bell;
 use crate::dataset::Dataset;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -34,8 +35,8 @@ const LONGEST: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_secs(1);
 /// Writers that wait for dead rows to leave, at most: each has a thread, and its batch in memory.
 pub(crate) const MOST_WAITERS: usize = 32;
-/// Until it looks again.
-const NAP: Duration = Duration::from_millis(1);
+/// After this it looks again, though no batch was applied: nothing tells that searches which hold dead rows have ended.
+const LOOK: Duration = Duration::from_millis(1);
 
 impl Engine {
     /// Takes room for a batch of `rows` with `bytes` for the dataset `dataset`, until it is applied; refuses it if it does not fit the memory
@@ -69,7 +70,7 @@ impl Engine {
             let used = memory.total();
             if now <= limit && !wait.is_too_long() {
                 // What is on its way is applied soon, or refused.
-                thread::sleep(NAP);
+                self.shared().on_the_way.freed.wait(LOOK);
                 continue;
             }
             let may_fit = now.saturating_sub(memory.tail_bytes + memory.kept_bytes) <= limit;
@@ -105,18 +106,18 @@ impl Engine {
         let (limit, shared) = (self.options().memory_limit, self.shared());
         let most = bytes.saturating_add(coming.most_bytes(self.catalog(), self.options()));
         // One at a time, so that no two take the same room.
-        let _alone = shared.admission.lock();
+        let _alone = shared.on_the_way.admission.lock();
         // First: what is applied meanwhile counts twice, and not for nothing.
-        let others = shared.taken.load(Ordering::Acquire);
+        let others = shared.on_the_way.bytes.load(Ordering::Acquire);
         let memory = self.memory();
         let asked = |how| bytes.saturating_add(self.reckon(coming, how));
         let all = |how| memory.total().saturating_add(asked(how));
         if all(Reckoned::Above).saturating_add(others) <= limit {
-            return Ok(Taken::new(&shared.taken, most));
+            return Ok(Taken::new(&shared.on_the_way, most));
         }
         let now = all(Reckoned::Now);
         match now.saturating_add(others) <= limit {
-            true => Ok(Taken::new(&shared.taken, most)),
+            true => Ok(Taken::new(&shared.on_the_way, most)),
             false => Err(Full {
                 memory,
                 others,
@@ -173,7 +174,7 @@ impl Engine {
             return false;
         }
         if most == Progress::Waiting {
-            thread::sleep(NAP);
+            self.shared().on_the_way.freed.wait(LOOK);
         }
         true
     }
@@ -188,16 +189,26 @@ struct Full {
     now: u64,
 }
 
+/// Room that batches take on their way, from their admission until they are applied.
+#[derive(Debug, Default)]
+pub(crate) struct OnTheWay {
+    bytes: AtomicU64,
+    /// Held by who looks whether there is room for a batch.
+    admission: Mutex<()>,
+    /// Rung when one is applied, or refused.
+    freed: Bell,
+}
+
 /// Room that a batch takes on its way, until it is applied: then it counts where it is.
 #[derive(Debug)]
 pub(crate) struct Taken {
-    all: Arc<AtomicU64>,
+    all: Arc<OnTheWay>,
     bytes: u64,
 }
 
 impl Taken {
-    fn new(all: &Arc<AtomicU64>, bytes: u64) -> Self {
-        all.fetch_add(bytes, Ordering::AcqRel);
+    fn new(all: &Arc<OnTheWay>, bytes: u64) -> Self {
+        all.bytes.fetch_add(bytes, Ordering::AcqRel);
         Taken {
             all: Arc::clone(all),
             bytes,
@@ -207,7 +218,8 @@ impl Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.all.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+        self.all.freed.ring();
     }
 }
 
@@ -244,6 +256,7 @@ impl Wait {
 mod tests {
     use std::ops::Range;
     use std::sync::atomic::AtomicBool;
+    use std::thread;
 
     use longbow_disk::MemoryDisk;
 
@@ -330,7 +343,7 @@ mod tests {
             assert!(has_waited);
             taken
         })?;
-        assert_eq!(engine.shared().taken.load(Ordering::Acquire), 0);
+        assert_eq!(engine.shared().on_the_way.bytes.load(Ordering::Acquire), 0);
         // What never fits waits for nobody.
         let _first = admit()?;
         assert!(is_refused(

@@ -18,7 +18,7 @@ use crate::entry::{Op, Small};
 use crate::error::{Error, Result};
 use crate::helpers::Helpers;
 use crate::options::Options;
-use crate::room::{MOST_WAITERS, Taken};
+use crate::room::{MOST_WAITERS, OnTheWay, Taken};
 use crate::unsaved::UnsavedWork;
 
 /// A write of up to so many bytes is written to the log and applied by who hands it in, if nobody is at that. Of larger ones the
@@ -62,10 +62,7 @@ pub(crate) struct Shared {
     /// Set when a sync of files failed: what of them is on the disk is not known until the folder is opened anew, so
     /// no checkpoint may rely on them.
     pub unsure: OnceLock<String>,
-    /// Room that batches take on their way from their admission until they are applied, in bytes.
-    pub taken: Arc<AtomicU64>,
-    /// Held by who looks whether there is room for a batch.
-    pub admission: Mutex<()>,
+    pub on_the_way: Arc<OnTheWay>,
     /// For each who may wait for more room.
     pub waiters: Semaphore,
     /// Held by the thread that looks whether indexes are to be moved.
@@ -107,8 +104,7 @@ impl Shared {
             recall: Bell::default(),
             helpers: Helpers::new(),
             files: Mutex::new(()),
-            taken: Arc::default(),
-            admission: Mutex::new(()),
+            on_the_way: Arc::default(),
             waiters: Semaphore::new(MOST_WAITERS),
             moving: Mutex::new(()),
             process_bytes_before,

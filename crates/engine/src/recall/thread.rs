@@ -188,10 +188,7 @@ pub(crate) fn calibrate(
         let column = view.schema.vector(&dataset.name, Some(&index.column))?;
         let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
         let most = CLASSES[CLASSES.len() - 1];
-        let pause = |since, before| match part.is_some() && vacuum::is_crowded(dataset, index) {
-            true => ControlFlow::Break(()),
-            false => pause_where_cold(shared, part, since, before),
-        };
+        let pause = |since, before| pause(shared, (dataset, index), part, (since, before));
         let all = measure((vectors, &middle), most, &reached, (&view, column), &pause)?;
         if all.len() < piece.len() {
             return Ok(());
@@ -245,10 +242,7 @@ pub(crate) fn measure_samples(
     let most = samples.iter().map(|sample| sample.k).max().unwrap_or(0);
     let vectors = samples.iter().map(|sample| sample.vector.clone()).collect();
     let k = most.max(CLASSES[CLASSES.len() - 1]);
-    let pause = |since, before| match part.is_some() && vacuum::is_crowded(dataset, index) {
-        true => ControlFlow::Break(()),
-        false => pause_where_cold(shared, part, since, before),
-    };
+    let pause = |since, before| pause(shared, (dataset, index), part, (since, before));
     // Without a curve none is learned from, and looks are in vain.
     let curve = index.recall.curve();
     let middle = curve.map_or_else(Arc::default, |curve| Arc::clone(curve.middle()));
@@ -286,13 +280,17 @@ fn has_grown(reached: &Reached, rows: u64) -> bool {
 }
 
 /// Waits, after work since `since` that had something read from the disk, until that was no more than a part of the time: what it reads
-/// drives out what searches need. `before` is how much this thread had had read then. Says to end if the node stops.
-fn pause_where_cold(
+/// drives out what searches need. `before` is how much this thread had had read then. Says to end if the node stops; with a `part`, too, where
+/// most of the graph is to leave it.
+fn pause(
     shared: &Shared,
+    (dataset, index): (&Dataset, &ColumnIndex),
     part: Option<f64>,
-    since: Instant,
-    before: u64,
+    (since, before): (Instant, u64),
 ) -> ControlFlow<()> {
+    if part.is_some() && vacuum::is_crowded(dataset, index) {
+        return ControlFlow::Break(());
+    }
     let until = match part.filter(|_| reads() > before) {
         Some(part) => rest(since, part),
         None => since,
