@@ -323,6 +323,11 @@ impl Graph {
         }
     }
 
+    /// Whether a search finds other rows than the first of one for more with the same effort.
+    pub(crate) fn goes_by_k(&self) -> bool {
+        matches!(self, Graph::Quantized(_))
+    }
+
     /// For each query the `k` rows nearest to it that are wanted, as far as a search of breadth `ef` finds them, by their
     /// exact distances. All wanted rows are alive in the view. `stats` are those of each query.
     ///

@@ -148,42 +148,67 @@ pub(crate) fn share(
     Some(hits.min(k) as f32 / k as f32)
 }
 
-/// Walks for the query with the efforts of the ladder. Rows from the watermark on are scanned by a search, and so found.
-pub(crate) fn climb(
-    vector: Vec<f32>,
-    (query, middle): (&Query, &Middle),
-    truth: &[Neighbor],
-    reached: &Reached,
-    (view, column): (&View, &VectorColumn),
-) -> Result<Measured> {
-    let visible = |row: u64| row < reached.watermark && view.is_visible(row);
-    let tail: Vec<Neighbor> = truth
-        .iter()
-        .filter(|one| one.row >= reached.watermark)
-        .copied()
-        .collect();
-    let blank = [Look([0.0; 4]); LADDER.len()];
-    let away = middle.away(query.floats());
-    let mut measured = Measured {
-        vector,
-        recall: [[0.0; LADDER.len()]; CLASSES.len()],
-        look: [blank; CLASSES.len()],
-    };
-    let mut all_found = 0;
-    let turn = Turn::begin();
-    for (rung, ef) in LADDER.into_iter().enumerate() {
-        if all_found > 1 {
-            // More effort finds no less, and compares more in proportion.
-            let more = (ef as f32 / LADDER[rung - 1] as f32).ln();
-            for class in 0..CLASSES.len() {
-                measured.recall[class][rung] = measured.recall[class][rung - 1];
-                let Look([compared, far, spread, _]) = measured.look[class][rung - 1];
-                measured.look[class][rung] = Look([compared + more, far, spread, away]);
+/// A query whose nearest rows are known, and what is searched for them.
+pub(crate) struct Climb<'a> {
+    pub query: &'a Query,
+    pub middle: &'a Middle,
+    pub truth: &'a [Neighbor],
+    pub reached: &'a Reached,
+    pub view: &'a View,
+    pub column: &'a VectorColumn,
+}
+
+impl Climb<'_> {
+    /// Walks for the query with the efforts of the ladder, for each number of neighbours, since walks go by that, too. Rows from the watermark
+    /// on are scanned by a search, and so found.
+    pub(crate) fn measure(&self, vector: Vec<f32>) -> Result<Measured> {
+        let tail: Vec<Neighbor> = self
+            .truth
+            .iter()
+            .filter(|one| one.row >= self.reached.watermark)
+            .copied()
+            .collect();
+        let mut measured = Measured {
+            vector,
+            recall: [[0.0; LADDER.len()]; CLASSES.len()],
+            look: [[Look([0.0; 4]); LADDER.len()]; CLASSES.len()],
+        };
+        let away = self.middle.away(self.query.floats());
+        let turn = Turn::begin();
+        let goes_by_k = self.reached.graph.goes_by_k();
+        let mut shared: [Option<(Vec<Neighbor>, u64)>; LADDER.len()] = Default::default();
+        for (class, k) in CLASSES.into_iter().enumerate() {
+            let (recalls, looks) = (&mut measured.recall[class], &mut measured.look[class]);
+            let mut all_found = 0;
+            for (rung, ef) in LADDER.into_iter().enumerate().filter(|(_, ef)| *ef >= k) {
+                if all_found > 1 {
+                    // More effort finds no less, and compares more in proportion.
+                    let more = (ef as f32 / LADDER[rung - 1] as f32).ln();
+                    let Look([compared, far, spread, _]) = looks[rung - 1];
+                    recalls[rung] = recalls[rung - 1];
+                    looks[rung] = Look([compared + more, far, spread, away]);
+                    continue;
+                }
+                // One walk tells of all numbers, unless they say how it goes.
+                let most = if goes_by_k { k } else { MOST.min(ef) };
+                let walk = match shared[rung].take().filter(|_| !goes_by_k) {
+                    Some(walk) => walk,
+                    None => self.walk((most, ef), &turn)?,
+                };
+                let (found, comparisons) = shared[rung].insert(walk);
+                let found = &found[..k.min(found.len())];
+                let answered = found.iter().chain(&tail).map(|one| one.distance);
+                recalls[rung] = share(self.truth, k, answered).unwrap_or(1.0);
+                looks[rung] = Look::new(self.column.space.metric, away, *comparisons, found);
+                all_found += u32::from(recalls[rung] >= 1.0);
             }
-            continue;
         }
-        let mut stats = [SearchStats::default()];
-        let query = std::slice::from_ref(query);
+        Ok(measured)
+    }
+
+    /// What a walk of an effort finds of `k` rows, and how many it compares.
+    fn walk(&self, (k, ef): (usize, usize), turn: &Turn) -> Result<(Vec<Neighbor>, u64)> {
+        let visible = |row: u64| row < self.reached.watermark && self.view.is_visible(row);
         let give_way = || {
             turn.give_way();
             false
@@ -192,31 +217,17 @@ pub(crate) fn climb(
             is_over: Some(&give_way),
             ..Wanted::visible(&visible)
         };
-        let found = reached.graph.search(
-            query,
-            (MOST.min(ef), ef),
+        let mut stats = [SearchStats::default()];
+        let found = self.reached.graph.search(
+            std::slice::from_ref(self.query),
+            (k, ef),
             wanted,
-            (view, column),
+            (self.view, self.column),
             &mut stats,
         )?;
         let found = found.into_iter().next().unwrap_or_default();
-        let mut full = ef >= MOST;
-        for (class, k) in CLASSES.into_iter().enumerate().filter(|(_, k)| *k <= ef) {
-            let near = &found[..k.min(found.len())];
-            let answered = near.iter().chain(&tail).map(|one| one.distance);
-            let recall = share(truth, k, answered).unwrap_or(1.0);
-            measured.recall[class][rung] = recall;
-            measured.look[class][rung] = Look::new(
-                column.space.metric,
-                away,
-                stats[0].distance_computations,
-                near,
-            );
-            full &= recall >= 1.0;
-        }
-        all_found += u32::from(full);
+        Ok((found, stats[0].distance_computations))
     }
-    Ok(measured)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use longbow_index::Query;
 
 use super::curve::{Curve, Origin};
 use super::made::{Made, made};
-use super::measure::{CLASSES, Measured, climb, share, truth};
+use super::measure::{CLASSES, Climb, Measured, share, truth};
 use super::middle::Middle;
 use super::{LEAST_ROWS, Recall};
 use crate::column_index::{ColumnIndex, Reached};
@@ -321,7 +321,15 @@ fn measure(
     let mut all = Vec::with_capacity(truths.len());
     for ((vector, query), truth) in vectors.into_iter().zip(&queries).zip(truths) {
         let (began, before) = (Instant::now(), reads());
-        let measured = climb(vector, (query, middle), &truth, reached, (view, column))?;
+        let climb = Climb {
+            query,
+            middle,
+            truth: &truth,
+            reached,
+            view,
+            column,
+        };
+        let measured = climb.measure(vector)?;
         all.push((measured, truth));
         if pause(began, before).is_break() {
             break;

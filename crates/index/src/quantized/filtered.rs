@@ -55,6 +55,7 @@ impl Phase<'_> {
 /// A search of a batch.
 struct FilteredSearch<'a> {
     passing: Passing<'a>,
+    k: usize,
     ef: usize,
     entries: Entries<'a>,
     /// Whether it may go through all nodes, which it tries once.
@@ -171,9 +172,9 @@ impl FilteredSearch<'_> {
     unsafe fn go_through(&mut self, start: Option<Candidate>) {
         let scratch = self.leave();
         self.may_go_through = false;
+        let narrow = self.passing.graph.narrow(self.k, self.ef);
         // SAFETY: the caller vouches for the start.
-        let walk =
-            unsafe { Through::walk(self.passing, (self.by_chance, self.ef), start, scratch) };
+        let walk = unsafe { Through::walk(self.passing, (self.by_chance, narrow), start, scratch) };
         self.phase = walk.map_or_else(Phase::Between, Phase::Through);
     }
 
@@ -311,6 +312,7 @@ impl QuantizedGraph {
         };
         let mut search = FilteredSearch {
             passing,
+            k: filtered.k,
             ef: filtered.ef.max(filtered.k),
             entries: filtered.entries,
             may_go_through: true,

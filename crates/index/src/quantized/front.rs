@@ -87,6 +87,17 @@ impl Front {
         }
     }
 
+    /// Takes and visits nothing from now on that is farther than `times` the distance of the `nth` that counts, once it holds so many. What it
+    /// holds beyond stays where it is: to take it out would cost more than to pass it by.
+    #[inline(always)]
+    pub(super) fn narrow(&mut self, nth: usize, times: f32) {
+        // Those that do not count may all be nearer.
+        let at = nth.saturating_sub(1).saturating_add(self.uncounted.len());
+        if let Some(key) = self.keys.get(at) {
+            self.bound = self.bound.min(times * distance(*key));
+        }
+    }
+
     /// The distance that a candidate must be below to be taken.
     #[inline(always)]
     pub(super) fn limit(&self) -> f32 {
@@ -170,9 +181,8 @@ impl Front {
     #[inline(always)]
     fn find(&self, from: usize) -> Option<usize> {
         let rest = self.keys.get(from..)?;
-        rest.iter()
-            .position(|key| key & VISITED == 0)
-            .map(|offset| from + offset)
+        let at = from + rest.iter().position(|key| key & VISITED == 0)?;
+        (distance(self.keys[at]) <= self.bound).then_some(at)
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -211,6 +221,7 @@ mod tests {
         Pop,
         Widen,
         Tighten(f32),
+        Narrow(usize),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -225,6 +236,7 @@ mod tests {
             6 => Just(Step::Pop),
             2 => Just(Step::Widen),
             1 => (0u8..20).prop_map(|far| Step::Tighten(f32::from(far))),
+            1 => (1usize..8).prop_map(Step::Narrow),
         ];
         prop::collection::vec(step, 0..200)
     }
@@ -263,7 +275,16 @@ mod tests {
         }
 
         fn peek(&self) -> Option<usize> {
-            self.list.iter().position(|entry| !entry.2)
+            let at = self.list.iter().position(|entry| !entry.2)?;
+            (self.list[at].0 <= self.bound).then_some(at)
+        }
+
+        /// As if all that do not count were nearer than the `nth`.
+        fn narrow(&mut self, nth: usize, times: f32) {
+            let uncounted = self.list.iter().filter(|entry| !entry.3).count();
+            if let Some(entry) = self.list.get(nth - 1 + uncounted) {
+                self.bound = self.bound.min(times * entry.0);
+            }
         }
     }
 
@@ -300,6 +321,10 @@ mod tests {
                 Step::Widen => {
                     front.widen(1);
                     model.capacity += 1;
+                }
+                Step::Narrow(nth) => {
+                    front.narrow(*nth, 1.5);
+                    model.narrow(*nth, 1.5);
                 }
                 Step::Tighten(farthest) => {
                     front.tighten(*farthest);

@@ -3,6 +3,7 @@ use super::block::NONE;
 use super::elsewhere::NARROW;
 use super::front::Front;
 use super::level::{LEVELS, Level};
+use super::narrow::Narrow;
 use super::scratch::Scratch;
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
@@ -24,6 +25,7 @@ struct Visible<'a> {
     visible: &'a (dyn Fn(u64) -> bool + Sync),
     /// Of a chain of twins.
     most: usize,
+    narrow: Narrow,
 }
 
 impl Admit for Visible<'_> {
@@ -57,6 +59,11 @@ impl Admit for Visible<'_> {
                 front.discount(node);
             }
         }
+    }
+
+    #[inline(always)]
+    fn narrow(&self, front: &mut Front) {
+        self.narrow.narrow(front);
     }
 }
 
@@ -245,14 +252,16 @@ impl QuantizedGraph {
         }
         let mut scratch = self.prepare_query(query)?;
         self.fill_lut(&mut scratch);
+        let narrow = self.narrow(asked.k, asked.ef.max(1));
         let visible = Visible {
             visible: asked.visible,
             most: asked.k.max(TWINS),
+            narrow,
         };
         match Walk::new(
             self,
             (0, LEVELS - 1),
-            (asked.ef.max(1), NARROW),
+            (narrow.most, NARROW),
             visible,
             scratch,
         ) {

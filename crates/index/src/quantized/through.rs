@@ -9,6 +9,7 @@ use std::cell::Cell;
 use super::QuantizedGraph;
 use super::front::Front;
 use super::level::{LEVELS, Level};
+use super::narrow::Narrow;
 use super::passing::Passing;
 use super::scratch::Scratch;
 use super::walk::{Admit, Walk};
@@ -24,9 +25,10 @@ const FEWEST_IN_VAIN: usize = 64;
 /// Of ten rows, how many must pass.
 const OF_TEN: u64 = 4;
 
-/// Takes nodes that pass, and holds the front to what is nearer than the farthest of as many as the effort.
+/// Takes nodes that pass, and holds the front to what is nearer than the farthest of as many as the effort, and not too far.
 pub(super) struct Through<'a> {
     passing: Passing<'a>,
+    narrow: Narrow,
     /// Nodes that may yet be met and not pass.
     left: Cell<usize>,
     /// How many nodes may not pass and be nearer than all that do by chance.
@@ -57,6 +59,7 @@ impl Admit for Through<'_> {
         unsafe { self.passing.take_compared(node, found) };
         if found.len() > before {
             held.push(node.distance(), node.node());
+            self.narrow.narrow(held);
             // Nothing beyond as many as are held is of use.
             if held.limit() < f32::INFINITY {
                 front.tighten(held.limit());
@@ -77,11 +80,13 @@ pub(super) fn is_for(passing: u64, rows: usize) -> bool {
 }
 
 impl<'a> Through<'a> {
-    fn new(passing: Passing<'a>, by_chance: usize, ef: usize) -> Self {
+    fn new(passing: Passing<'a>, by_chance: usize, narrow: Narrow) -> Self {
+        let ef = narrow.most;
         let few = ef.saturating_mul(IN_VAIN).saturating_add(FEWEST_IN_VAIN);
         let many = ef.saturating_mul(FAR_IN_VAIN).saturating_add(MOST_IN_VAIN);
         Through {
             passing,
+            narrow,
             left: Cell::new(few.min(many)),
             by_chance,
         }
@@ -93,14 +98,14 @@ impl<'a> Through<'a> {
     /// If there is a start, it was written, and the write happened before.
     pub(super) unsafe fn walk(
         passing: Passing<'a>,
-        (by_chance, ef): (usize, usize),
+        (by_chance, narrow): (usize, Narrow),
         start: Option<Candidate>,
         mut scratch: Box<Scratch>,
     ) -> Result<Walk<'a, Self>, Box<Scratch>> {
         let graph: &QuantizedGraph = passing.graph;
-        scratch.held.clear(ef);
+        scratch.held.clear(narrow.most);
         // What is held says how much the front holds.
-        let (all, admit) = (usize::MAX, Through::new(passing, by_chance, ef));
+        let (all, admit) = (usize::MAX, Through::new(passing, by_chance, narrow));
         match start {
             // SAFETY: the caller vouches for the start.
             Some(start) => Ok(unsafe { Walk::lowest(graph, start, all, admit, scratch) }),

@@ -35,6 +35,10 @@ pub(super) trait Admit {
         found: &mut Vec<Candidate>,
         node: Candidate,
     );
+
+    /// Lets go of what in the front is too far to lead to what is looked for; told after some nodes of the lowest level were taken.
+    #[inline(always)]
+    fn narrow(&self, _front: &mut Front) {}
 }
 
 /// Takes every node that stays in the graph: for building. One that leaves does not count.
@@ -413,6 +417,9 @@ impl<'a, A: Admit> Walk<'a, A> {
                     self.take(Candidate::new(distance, neighbor));
                 }
             }
+        }
+        if self.height == self.bottom {
+            self.admit.narrow(&mut self.scratch.front);
         }
     }
 }
