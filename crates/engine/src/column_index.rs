@@ -52,6 +52,8 @@ pub struct ColumnIndex {
     pub(crate) died: AtomicU64,
     /// Since when rows are held back until dead ones have left, if they are.
     pub(crate) held_back: Mutex<Option<Instant>>,
+    /// Held by who builds its graph anew.
+    pub(crate) renewing: Mutex<()>,
     /// What is under way of an index that is swept.
     pub(crate) sweep: Mutex<UnderWay>,
     /// Codes of rows from the watermark on.
@@ -160,6 +162,7 @@ impl ColumnIndex {
             pause: RwLock::new(()),
             died: AtomicU64::new(0),
             held_back: Mutex::new(None),
+            renewing: Mutex::new(()),
             sweep: Mutex::default(),
             coded: CodedTail::default(),
             searched: Searched::default(),

@@ -1,7 +1,7 @@
 //! Indexes without their dead.
 //!
 //! From a graph of codes dead rows are taken out, piece by piece, by the threads that insert rows. A graph of whole
-//! vectors is built anew beside the old one when too many rows in it are dead.
+//! vectors is built anew beside the old one when too many rows in it are dead, and so is one of codes of which next to nothing lives.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use longbow_index::{Progress, QuantizedGraph};
 
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::graph_options::GraphOptions;
 use crate::indexer::insert_rows;
@@ -34,6 +34,10 @@ const HELD: Duration = Duration::from_secs(2);
 /// As [`STEP`], where few stay: to find others that do, each may walk through all that leave.
 const STEP_IF_CROWDED: usize = 8;
 
+/// Rows of a graph of codes for each that lives, from which on it is built anew: a node has no more neighbours, so most that stay have none
+/// that does, and each would be looked for among all that leave.
+const ROWS_FOR_LIVING: u64 = 32;
+
 /// Takes a step to remove dead rows from a graph of codes, if so many have died; false if there is nothing to do now.
 pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
     let graph = index.graph();
@@ -51,6 +55,9 @@ pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
             });
         }
     };
+    if is_bare(dataset, index) {
+        return renew(dataset, index) == Progress::Working;
+    }
     let Some(running) = index.run() else {
         return false;
     };
@@ -112,6 +119,9 @@ pub(crate) fn hasten(dataset: &Dataset, index: &ColumnIndex, pause: Duration) ->
     let Graph::Quantized(codes) = graph.as_ref() else {
         return Progress::Ended;
     };
+    if is_bare(dataset, index) {
+        return renew(dataset, index);
+    }
     let Some(running) = index.run() else {
         return Progress::Waiting;
     };
@@ -124,6 +134,47 @@ pub(crate) fn hasten(dataset: &Dataset, index: &ColumnIndex, pause: Duration) ->
     match progress {
         Progress::Working | Progress::Waiting => progress,
         Progress::Ended => begin((dataset, index), codes, 1, pause),
+    }
+}
+
+/// Whether next to nothing in a graph of codes lives.
+fn is_bare(dataset: &Dataset, index: &ColumnIndex) -> bool {
+    let Graph::Quantized(codes) = &*index.graph() else {
+        return false;
+    };
+    let nodes = codes.len() as u64;
+    nodes >= ROWS_FOR_LIVING * FEWEST
+        && nodes / ROWS_FOR_LIVING >= dataset.view().living_below(index.claimed())
+}
+
+/// Replaces a graph of codes by a new one with the rows that live. The old one gives its memory back, once searches have ended that use it.
+fn renew(dataset: &Dataset, index: &ColumnIndex) -> Progress {
+    let Some(_only_one) = index.renewing.try_lock() else {
+        return Progress::Waiting;
+    };
+    let old = index.graph();
+    let Graph::Quantized(codes) = &*old else {
+        return Progress::Ended;
+    };
+    // Another thread may have done it.
+    if !is_bare(dataset, index) {
+        return Progress::Working;
+    }
+    let new = codes.empty_like_it().map(Graph::Quantized);
+    match replace_by(new.map_err(Error::from), dataset, index) {
+        Ok(()) => {
+            tracing::debug!(
+                dataset = dataset.name,
+                column = index.column,
+                nodes = codes.len(),
+                "a graph of dead rows is built anew"
+            );
+            Progress::Working
+        }
+        Err(error) => {
+            tracing::error!(dataset = dataset.name, column = index.column, %error, "dead rows stay in the graph");
+            Progress::Ended
+        }
     }
 }
 
@@ -229,12 +280,20 @@ pub(crate) fn rebuild(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
 fn rebuild_one(dataset: &Dataset, index: &ColumnIndex, options: &GraphOptions) -> Result<()> {
     let view = dataset.view();
     let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-    let graph = Graph::new(column, index.kind(), options)?;
-    let reached = index.watermark();
+    replace_by(Graph::new(column, index.kind(), options), dataset, index)
+}
+
+/// Inserts the living rows of a dataset into a new graph, and replaces that of an index by it. Inserts into the old one go on
+/// meanwhile, except at the very end.
+fn replace_by(graph: Result<Graph>, dataset: &Dataset, index: &ColumnIndex) -> Result<()> {
+    let (graph, view) = (graph?, dataset.view());
+    let column = view.schema.vector(&dataset.name, Some(&index.column))?;
+    let (reached, died) = (index.watermark(), view.died());
     insert_rows(&graph, &view, column, 0, reached)?;
     let still = index.hold_still();
     let view = dataset.view();
     insert_rows(&graph, &view, column, reached, index.watermark())?;
     index.replace(graph, &still);
+    index.died.store(died, Ordering::Relaxed);
     Ok(())
 }

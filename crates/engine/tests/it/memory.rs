@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, SchemaRef};
 use longbow_disk::MemoryDisk;
-use longbow_engine::{Engine, Error, GraphOptions, Id, IndexKind, Options, SearchRequest};
+use longbow_engine::{Engine, Error, GraphOptions, Id, IndexKind, Moment, Options, SearchRequest};
 
-use crate::quantized::{options, put as put_all, rows, schema, vector, wait_for_the_index};
+use crate::quantized::{
+    check_recall, delete, open as open_on, options, put as put_all, rows, schema, vector,
+    wait_for_the_index,
+};
 
 const LIMIT: u64 = 4 << 20;
 
@@ -107,6 +110,48 @@ fn rows_that_come_again_wait_for_the_dead_to_leave() {
     }
     // What does not fit beside the living is refused, as ever.
     put(&engine, &schema, ROWS..4 * ROWS).expect_err("too much");
+}
+
+#[test]
+fn a_graph_of_which_next_to_nothing_lives_is_made_anew_and_gives_its_memory_back() {
+    let disk = MemoryDisk::new();
+    let engine = open_on(&disk);
+    let schema = schema("cosine", DataType::Float32, None);
+    put_all(&engine, &schema, 0..4_000, 0);
+    wait_for_the_index(&engine);
+    let graph_bytes = |engine: &Engine| {
+        let dataset = engine.dataset("d").expect("it exists");
+        let graph = dataset.indexes()[0].graph();
+        (graph.memory_bytes(), graph.len())
+    };
+    let (before, _) = graph_bytes(&engine);
+    let moment = Moment::of(engine.dataset("d").expect("it exists"));
+    delete(&engine, 100..4_000);
+    while graph_bytes(&engine).1 > 100 {
+        engine.tidy().expect("a sound disk");
+        std::thread::yield_now();
+    }
+    let (after, _) = graph_bytes(&engine);
+    assert!(after < before / 4, "{before} bytes, then {after}");
+    check_recall(&engine, "graph");
+    // Who began before it sees the rows of then.
+    let request = SearchRequest {
+        ef: Some(200),
+        ..SearchRequest::nearest(vector(2_000), 1)
+    };
+    let reply = engine.search_at(&moment, &request).expect("a search");
+    assert_eq!(reply.ids().expect("ids"), [Id::Int(2_000)]);
+    drop(moment);
+
+    // Rows come into the new graph, and it is saved.
+    put_all(&engine, &schema, 100..300, 0);
+    wait_for_the_index(&engine);
+    engine.checkpoint().expect("a checkpoint");
+    drop(engine);
+    let engine = open_on(&disk);
+    wait_for_the_index(&engine);
+    assert_eq!(graph_bytes(&engine).1, 300);
+    check_recall(&engine, "graph");
 }
 
 /// An engine with its blocks in files: in memory they would count.

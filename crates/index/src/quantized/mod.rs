@@ -136,6 +136,14 @@ impl QuantizedGraph {
         })
     }
 
+    /// An index of the same kind without rows.
+    ///
+    /// # Errors
+    /// As [`QuantizedGraph::new`], which has not failed for this one.
+    pub fn empty_like_it(&self) -> Result<Self> {
+        QuantizedGraph::new(self.space, self.params)
+    }
+
     /// Takes the mean of a sample of stored vectors as the origin of the codes, unless the first insert was before. The
     /// nearer it is to the mean of all, the more precise the codes; a thousand vectors are plenty.
     pub fn prepare<'a>(&self, sample: impl Iterator<Item = &'a [u8]>) {
