@@ -325,7 +325,7 @@ impl Graph {
 
     /// Whether a search finds other rows than the first of one for more with the same effort.
     pub(crate) fn goes_by_k(&self) -> bool {
-        matches!(self, Graph::Quantized(_))
+        matches!(self, Graph::Quantized(_) | Graph::Hnsw(_))
     }
 
     /// For each query the `k` rows nearest to it that are wanted, as far as a search of breadth `ef` finds them, by their

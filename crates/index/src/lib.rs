@@ -75,6 +75,7 @@ mod interleave;
 mod led_to;
 mod lines;
 mod mix;
+mod narrow;
 mod origin;
 mod pages;
 mod pool;

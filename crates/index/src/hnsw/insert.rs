@@ -11,6 +11,7 @@ use super::walk::Everything;
 use crate::candidate::Candidate;
 use crate::error::{Error, Result};
 use crate::mix::mix;
+use crate::narrow::Narrow;
 use crate::space::inverse_norm;
 
 /// What a new node shall be, found before it is visible to anyone.
@@ -156,7 +157,14 @@ impl Hnsw {
         let mut links = Vec::new();
         // SAFETY: walks go from nodes that were written to others of the same level.
         unsafe {
-            self.walk(probe, from, list.level, ef, &Everything, scratch);
+            self.walk(
+                probe,
+                from,
+                list.level,
+                Narrow::not(ef),
+                &Everything,
+                scratch,
+            );
             let mut candidates = std::mem::take(&mut scratch.found).into_sorted_vec();
             let nearest = candidates[0];
             self.select(

@@ -16,6 +16,8 @@ pub(crate) struct Scratch {
     pub(crate) open: BinaryHeap<Reverse<Candidate>>,
     /// The nearest nodes that were found, the farthest on top.
     pub(crate) found: BinaryHeap<Candidate>,
+    /// The nearest of those by which it is seen what is too far, the farthest on top.
+    pub(crate) nearest: BinaryHeap<Candidate>,
     /// Neighbours that are to be scored, and their distances.
     pub(crate) fresh: Vec<u32>,
     pub(crate) distances: Vec<f32>,
@@ -27,7 +29,10 @@ pub(crate) struct Scratch {
 impl Room for Scratch {
     fn bytes(&self) -> usize {
         self.visited.bytes()
-            + (self.open.capacity() + self.found.capacity() + self.near.capacity())
+            + (self.open.capacity()
+                + self.found.capacity()
+                + self.nearest.capacity()
+                + self.near.capacity())
                 * size_of::<Candidate>()
             + (self.fresh.capacity() + self.distances.capacity()) * size_of::<u32>()
     }

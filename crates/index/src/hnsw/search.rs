@@ -6,16 +6,17 @@ use super::scratch::Scratch;
 use super::vectors::Probe;
 use super::walk::{Admit, Passes, Visible};
 use crate::candidate::Candidate;
+use crate::narrow::Narrow;
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
 use crate::vector_index::IsOver;
 
 impl Hnsw {
-    /// The `k` visible rows nearest to `query`, nearest first, as far as a walk that holds the best `ef` finds them.
+    /// The `k` visible rows nearest to `query`, nearest first, as far as a walk of breadth `ef` finds them.
     ///
     /// Larger `ef` finds more of the true nearest and takes longer; below `k` it counts as `k`. Rows for which
-    /// `visible` does not hold are walked through and not returned, and the walk goes on until `ef` nodes of visible rows
+    /// `visible` does not hold are walked through and not returned, and the walk goes on until nodes of visible rows
     /// bound it, so they do not shorten the answer; rows of equal vectors are one node. It is shorter than `k` only if fewer visible rows can be
     /// reached: then an exact scan tells whether there are more.
     ///
@@ -83,7 +84,8 @@ impl Hnsw {
         };
         // SAFETY: walks go from nodes that were written to others.
         let mut found = unsafe {
-            self.walk(probe, nearest, 0, ef, admit, &mut scratch);
+            let narrow = Narrow::new(self.space.metric, k, ef);
+            self.walk(probe, nearest, 0, narrow, admit, &mut scratch);
             self.with_twins(probe, ef, admit, &mut scratch)
         };
         stats.distance_computations += scratch.stats.distance_computations;

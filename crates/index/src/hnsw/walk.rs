@@ -8,6 +8,7 @@ use super::nodes::NONE;
 use super::scratch::Scratch;
 use super::vectors::Probe;
 use crate::candidate::Candidate;
+use crate::narrow::Narrow;
 use crate::vector_index::IsOver;
 use crate::visited::Visited;
 
@@ -37,39 +38,65 @@ pub(crate) trait Passes {
 /// Nodes of a walk between which it is asked whether it is to end: some microseconds.
 const UNASKED: u64 = 16;
 
-/// The `ef` nearest nodes so far.
+/// As many of the nearest nodes so far as a walk holds.
 pub(crate) struct Found<'a> {
     heap: &'a mut BinaryHeap<Candidate>,
-    ef: usize,
+    narrow: Narrow,
+    /// Those by which it is seen what is too far,
+    nearest: &'a mut BinaryHeap<Candidate>,
+    /// and what is.
+    reach: f32,
     /// Vectors that were compared beyond those that the walk itself compared.
     compared: u64,
 }
 
 impl Found<'_> {
-    /// The farthest, once there are `ef`.
+    /// Whether a walk has nothing to look for behind a node, or wherever is farther.
     #[inline(always)]
-    pub(crate) fn bound(&self) -> Option<Candidate> {
-        if self.heap.len() < self.ef {
-            None
-        } else {
-            self.heap.peek().copied()
-        }
+    fn is_too_far(&self, candidate: Candidate) -> bool {
+        let is_beyond = |farthest: &Candidate| candidate > *farthest;
+        candidate.distance() > self.reach
+            || self.is_full() && self.heap.peek().is_some_and(is_beyond)
+    }
+
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        self.heap.len() >= self.narrow.most
     }
 
     #[inline(always)]
     pub(crate) fn push(&mut self, candidate: Candidate) {
-        if self.heap.len() < self.ef {
-            self.heap.push(candidate);
-        } else if let Some(mut farthest) = self.heap.peek_mut()
-            && candidate < *farthest
-        {
-            *farthest = candidate;
+        push(self.heap, self.narrow.most, candidate);
+        if self.narrow.narrows() && push(self.nearest, self.narrow.nth, candidate) {
+            let nth = self
+                .nearest
+                .peek()
+                .filter(|_| self.nearest.len() >= self.narrow.nth);
+            self.reach = nth.map_or(f32::INFINITY, |nth| self.narrow.reach(nth.distance()));
         }
     }
 
     #[inline(always)]
     fn takes(&self, candidate: Candidate) -> bool {
-        self.bound().is_none_or(|bound| candidate < bound)
+        let is_nearer = |farthest: &Candidate| candidate < *farthest;
+        candidate.distance() <= self.reach
+            && (!self.is_full() || self.heap.peek().is_some_and(is_nearer))
+    }
+}
+
+/// Adds a candidate to the nearest so many; false if it is none of them.
+#[inline(always)]
+fn push(heap: &mut BinaryHeap<Candidate>, most: usize, candidate: Candidate) -> bool {
+    if heap.len() < most {
+        heap.push(candidate);
+        return true;
+    }
+    match heap.peek_mut() {
+        Some(mut farthest) if candidate < *farthest => {
+            *farthest = candidate;
+            true
+        }
+        _ => false,
     }
 }
 
@@ -143,10 +170,10 @@ pub(super) unsafe fn take(
 }
 
 impl Hnsw {
-    /// Walks one level from `entry` and leaves the nearest `ef` nodes that `admit` takes in `scratch.found`.
+    /// Walks one level from `entry` and leaves the nearest nodes that `admit` takes in `scratch.found`, as many as the walk holds.
     ///
-    /// All nodes near enough are walked through, also those that are not taken, until `ef` that were taken bound
-    /// the walk or no node is left. This is SEARCH-LAYER of Malkov and Yashunin (arXiv 1603.09320, algorithm 2) with
+    /// All nodes near enough are walked through, also those that are not taken, until as many that were taken bound
+    /// the walk, all others are too far, or no node is left. This is SEARCH-LAYER of Malkov and Yashunin (arXiv 1603.09320, algorithm 2) with
     /// results and bound held apart from the nodes that are walked through.
     ///
     /// # Safety
@@ -156,7 +183,7 @@ impl Hnsw {
         probe: Probe<'_>,
         entry: Candidate,
         level: u32,
-        ef: usize,
+        narrow: Narrow,
         admit: &A,
         scratch: &mut Scratch,
     ) {
@@ -164,6 +191,7 @@ impl Hnsw {
             visited,
             open,
             found,
+            nearest,
             fresh,
             distances,
             near,
@@ -172,9 +200,12 @@ impl Hnsw {
         visited.clear(self.nodes.claimed() as usize);
         open.clear();
         found.clear();
+        nearest.clear();
         let mut found = Found {
             heap: found,
-            ef,
+            narrow,
+            nearest,
+            reach: f32::INFINITY,
             compared: 0,
         };
         visited.meet(entry.node());
@@ -184,7 +215,7 @@ impl Hnsw {
         unsafe {
             admit.admit(self, probe, entry, &mut found);
             while let Some(Reverse(nearest)) = open.pop() {
-                if found.bound().is_some_and(|bound| nearest > bound) {
+                if found.is_too_far(nearest) {
                     break;
                 }
                 stats.nodes_popped += 1;

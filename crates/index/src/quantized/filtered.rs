@@ -12,6 +12,7 @@ use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
 use crate::filtered::{Entries, Filtered};
+use crate::narrow::Narrow;
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
@@ -172,7 +173,7 @@ impl FilteredSearch<'_> {
     unsafe fn go_through(&mut self, start: Option<Candidate>) {
         let scratch = self.leave();
         self.may_go_through = false;
-        let narrow = self.passing.graph.narrow(self.k, self.ef);
+        let narrow = Narrow::new(self.passing.graph.space.metric, self.k, self.ef);
         // SAFETY: the caller vouches for the start.
         let walk = unsafe { Through::walk(self.passing, (self.by_chance, narrow), start, scratch) };
         self.phase = walk.map_or_else(Phase::Between, Phase::Through);

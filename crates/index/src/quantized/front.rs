@@ -1,6 +1,7 @@
 use std::collections::BinaryHeap;
 
 use crate::candidate::Candidate;
+use crate::narrow::Narrow;
 
 /// The nearest candidates of a walk, sorted in one array, each with a mark for whether it was visited.
 ///
@@ -87,14 +88,16 @@ impl Front {
         }
     }
 
-    /// Takes and visits nothing from now on that is farther than `times` the distance of the `nth` that counts, once it holds so many. What it
-    /// holds beyond stays where it is: to take it out would cost more than to pass it by.
+    /// Takes and visits nothing from now on that is too far, once it holds enough that counts to tell. What it holds beyond stays where it is: to take
+    /// it out would cost more than to pass it by.
     #[inline(always)]
-    pub(super) fn narrow(&mut self, nth: usize, times: f32) {
+    pub(super) fn narrow(&mut self, narrow: Narrow) {
         // Those that do not count may all be nearer.
-        let at = nth.saturating_sub(1).saturating_add(self.uncounted.len());
-        if let Some(key) = self.keys.get(at) {
-            self.bound = self.bound.min(times * distance(*key));
+        let at = (narrow.nth - 1).saturating_add(self.uncounted.len());
+        if narrow.narrows()
+            && let Some(key) = self.keys.get(at)
+        {
+            self.bound = self.bound.min(narrow.reach(distance(*key)));
         }
     }
 
@@ -209,6 +212,7 @@ fn distance(key: u64) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use longbow_kernels::Metric;
     use proptest::prelude::*;
 
     use super::*;
@@ -236,7 +240,7 @@ mod tests {
             6 => Just(Step::Pop),
             2 => Just(Step::Widen),
             1 => (0u8..20).prop_map(|far| Step::Tighten(f32::from(far))),
-            1 => (1usize..8).prop_map(Step::Narrow),
+            1 => (1usize..40).prop_map(Step::Narrow),
         ];
         prop::collection::vec(step, 0..200)
     }
@@ -280,10 +284,10 @@ mod tests {
         }
 
         /// As if all that do not count were nearer than the `nth`.
-        fn narrow(&mut self, nth: usize, times: f32) {
+        fn narrow(&mut self, narrow: Narrow) {
             let uncounted = self.list.iter().filter(|entry| !entry.3).count();
-            if let Some(entry) = self.list.get(nth - 1 + uncounted) {
-                self.bound = self.bound.min(times * entry.0);
+            if let Some(entry) = self.list.get(narrow.nth - 1 + uncounted) {
+                self.bound = self.bound.min(narrow.reach(entry.0));
             }
         }
     }
@@ -323,8 +327,9 @@ mod tests {
                     model.capacity += 1;
                 }
                 Step::Narrow(nth) => {
-                    front.narrow(*nth, 1.5);
-                    model.narrow(*nth, 1.5);
+                    let narrow = Narrow::new(Metric::Euclidean, *nth, 100);
+                    front.narrow(narrow);
+                    model.narrow(narrow);
                 }
                 Step::Tighten(farthest) => {
                     front.tighten(*farthest);

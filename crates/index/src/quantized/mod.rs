@@ -44,7 +44,6 @@ mod insert;
 pub(crate) mod level;
 mod link;
 mod load;
-mod narrow;
 mod params;
 mod passing;
 mod places;

@@ -3,11 +3,11 @@ use super::block::NONE;
 use super::elsewhere::NARROW;
 use super::front::Front;
 use super::level::{LEVELS, Level};
-use super::narrow::Narrow;
 use super::scratch::Scratch;
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
+use crate::narrow::Narrow;
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
@@ -63,7 +63,7 @@ impl Admit for Visible<'_> {
 
     #[inline(always)]
     fn narrow(&self, front: &mut Front) {
-        self.narrow.narrow(front);
+        front.narrow(self.narrow);
     }
 }
 
@@ -252,7 +252,7 @@ impl QuantizedGraph {
         }
         let mut scratch = self.prepare_query(query)?;
         self.fill_lut(&mut scratch);
-        let narrow = self.narrow(asked.k, asked.ef.max(1));
+        let narrow = Narrow::new(self.space.metric, asked.k, asked.ef.max(1));
         let visible = Visible {
             visible: asked.visible,
             most: asked.k.max(TWINS),

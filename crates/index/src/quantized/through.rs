@@ -9,11 +9,11 @@ use std::cell::Cell;
 use super::QuantizedGraph;
 use super::front::Front;
 use super::level::{LEVELS, Level};
-use super::narrow::Narrow;
 use super::passing::Passing;
 use super::scratch::Scratch;
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
+use crate::narrow::Narrow;
 
 /// Nodes that do not pass, for each that is to be held, after which a walk gives up.
 const IN_VAIN: usize = 16;
@@ -59,7 +59,7 @@ impl Admit for Through<'_> {
         unsafe { self.passing.take_compared(node, found) };
         if found.len() > before {
             held.push(node.distance(), node.node());
-            self.narrow.narrow(held);
+            held.narrow(self.narrow);
             // Nothing beyond as many as are held is of use.
             if held.limit() < f32::INFINITY {
                 front.tighten(held.limit());

