@@ -1,8 +1,8 @@
 //! The graph of one vector column, and how far it has come.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -52,8 +52,10 @@ pub struct ColumnIndex {
     pub(crate) died: AtomicU64,
     /// Since when rows are held back until dead ones have left, if they are.
     pub(crate) held_back: Mutex<Option<Instant>>,
-    /// Held by who builds its graph anew.
-    pub(crate) renewing: Mutex<()>,
+    /// Held by who builds its graph anew, where next to nothing of it lives; whether that has failed.
+    pub(crate) renewing: Mutex<bool>,
+    /// Graphs that others took the place of, and that searches may still use.
+    old_graphs: Mutex<Vec<Weak<Graph>>>,
     /// What is under way of an index that is swept.
     pub(crate) sweep: Mutex<UnderWay>,
     /// Codes of rows from the watermark on.
@@ -162,7 +164,8 @@ impl ColumnIndex {
             pause: RwLock::new(()),
             died: AtomicU64::new(0),
             held_back: Mutex::new(None),
-            renewing: Mutex::new(()),
+            renewing: Mutex::new(false),
+            old_graphs: Mutex::new(Vec::new()),
             sweep: Mutex::default(),
             coded: CodedTail::default(),
             searched: Searched::default(),
@@ -257,10 +260,13 @@ impl ColumnIndex {
         self.successor.load_full()
     }
 
-    /// Its graph, and that of the index that is to take its place.
+    /// Its graph, that of the index that is to take its place, and those before it that searches still use.
     pub(crate) fn graphs(&self) -> impl Iterator<Item = Arc<Graph>> + use<> {
         let successor = self.successor().map(|successor| successor.graph());
-        std::iter::once(self.graph()).chain(successor)
+        let mut old = self.old_graphs.lock();
+        old.retain(|graph| graph.strong_count() > 0);
+        let used: Vec<_> = old.iter().filter_map(Weak::upgrade).collect();
+        std::iter::once(self.graph()).chain(successor).chain(used)
     }
 
     /// Whether a file is one of its own, or of the index that is to take its place.
@@ -466,7 +472,8 @@ impl ColumnIndex {
 
     /// Replaces the graph by one that holds the same living rows; the caller holds the index still.
     pub fn replace(&self, graph: Graph, _still: &RwLockWriteGuard<'_, ()>) {
-        self.graph.store(Arc::new(graph));
+        let old = self.graph.swap(Arc::new(graph));
+        self.old_graphs.lock().push(Arc::downgrade(&old));
     }
 }
 

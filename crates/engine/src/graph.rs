@@ -5,8 +5,8 @@ use std::io::Write;
 use arrow_schema::FieldRef;
 use longbow_index::VectorIndex as _;
 use longbow_index::{
-    Entries, Filtered, Hnsw, IsOver, Lost, Neighbor, QuantizedGraph, Query, RowBytes, SearchStats,
-    SpFresh, VectorSource, Visit,
+    Entries, Filtered, Hnsw, IsOver, Lost, Metric, Neighbor, QuantizedGraph, Query, RowBytes,
+    SearchStats, SpFresh, VectorSource, Visit,
 };
 
 use crate::block_files::Blocks;
@@ -323,9 +323,14 @@ impl Graph {
         }
     }
 
-    /// Whether a search finds other rows than the first of one for more with the same effort.
+    /// Whether how far a walk goes depends on how many rows it looks for.
     pub(crate) fn goes_by_k(&self) -> bool {
-        matches!(self, Graph::Quantized(_) | Graph::Hnsw(_))
+        let metric = match self {
+            Graph::Quantized(graph) => graph.space().metric,
+            Graph::Hnsw(graph) => graph.space().metric,
+            Graph::Flat | Graph::SpFresh { .. } => return false,
+        };
+        metric != Metric::Dot
     }
 
     /// For each query the `k` rows nearest to it that are wanted, as far as a search of breadth `ef` finds them, by their

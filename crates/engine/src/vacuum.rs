@@ -3,10 +3,11 @@
 //! From a graph of codes dead rows are taken out, piece by piece, by the threads that insert rows. A graph of whole
 //! vectors is built anew beside the old one when too many rows in it are dead, and so is one of codes of which next to nothing lives.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use longbow_index::{Progress, QuantizedGraph};
+use longbow_index::Progress;
 
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
@@ -37,6 +38,12 @@ const STEP_IF_CROWDED: usize = 8;
 /// Rows of a graph of codes for each that lives, from which on it is built anew: a node has no more neighbours, so most that stay have none
 /// that does, and each would be looked for among all that leave.
 const ROWS_FOR_LIVING: u64 = 32;
+/// Living rows up to which it is: a tenth of a second's work. To take the dead out of a larger graph costs no more than to insert half of its rows.
+const FEW: u64 = 1_024;
+/// How long who has built a graph anew waits for jobs to end before it takes its place: a step may take some tenths of a second.
+const JOBS_END: Duration = Duration::from_secs(1);
+/// The same of a graph of whole vectors, which took long.
+const ALL_JOBS_END: Duration = Duration::from_secs(60);
 
 /// Takes a step to remove dead rows from a graph of codes, if so many have died; false if there is nothing to do now.
 pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
@@ -55,8 +62,8 @@ pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
             });
         }
     };
-    if is_bare(dataset, index) {
-        return renew(dataset, index) == Progress::Working;
+    if let Some(progress) = renew(dataset, index) {
+        return progress == Progress::Working;
     }
     let Some(running) = index.run() else {
         return false;
@@ -69,7 +76,7 @@ pub(crate) fn step(dataset: &Dataset, index: &ColumnIndex) -> bool {
     drop(running);
     let fewest = FEWEST.max(codes.len() as u64 / ROWS_FOR_ONE);
     // Jobs are short; there will be a moment without any.
-    begin((dataset, index), codes, fewest, Duration::ZERO) == Progress::Working
+    begin((dataset, index), &graph, fewest, Duration::ZERO) == Progress::Working
 }
 
 /// About how many dead rows a graph holds that are to leave it.
@@ -119,8 +126,8 @@ pub(crate) fn hasten(dataset: &Dataset, index: &ColumnIndex, pause: Duration) ->
     let Graph::Quantized(codes) = graph.as_ref() else {
         return Progress::Ended;
     };
-    if is_bare(dataset, index) {
-        return renew(dataset, index);
+    if let Some(progress) = renew(dataset, index) {
+        return progress;
     }
     let Some(running) = index.run() else {
         return Progress::Waiting;
@@ -133,7 +140,7 @@ pub(crate) fn hasten(dataset: &Dataset, index: &ColumnIndex, pause: Duration) ->
     drop(running);
     match progress {
         Progress::Working | Progress::Waiting => progress,
-        Progress::Ended => begin((dataset, index), codes, 1, pause),
+        Progress::Ended => begin((dataset, index), &graph, 1, pause),
     }
 }
 
@@ -142,38 +149,47 @@ fn is_bare(dataset: &Dataset, index: &ColumnIndex) -> bool {
     let Graph::Quantized(codes) = &*index.graph() else {
         return false;
     };
-    let nodes = codes.len() as u64;
-    nodes >= ROWS_FOR_LIVING * FEWEST
-        && nodes / ROWS_FOR_LIVING >= dataset.view().living_below(index.claimed())
+    let most = (codes.len() as u64 / ROWS_FOR_LIVING).min(FEW);
+    most >= FEWEST && most >= dataset.view().living_below(index.claimed())
 }
 
-/// Replaces a graph of codes by a new one with the rows that live. The old one gives its memory back, once searches have ended that use it.
-fn renew(dataset: &Dataset, index: &ColumnIndex) -> Progress {
-    let Some(_only_one) = index.renewing.try_lock() else {
-        return Progress::Waiting;
+/// Replaces a graph of codes, if next to nothing of it lives, by a new one with what does. The old one gives its memory back, once searches have ended that
+/// use it. `None` if the dead are to be taken out as ever.
+fn renew(dataset: &Dataset, index: &ColumnIndex) -> Option<Progress> {
+    if !is_bare(dataset, index) {
+        return None;
+    }
+    let Some(mut has_failed) = index.renewing.try_lock() else {
+        return Some(Progress::Waiting);
     };
     let old = index.graph();
     let Graph::Quantized(codes) = &*old else {
-        return Progress::Ended;
+        return None;
     };
+    if *has_failed {
+        return None;
+    }
     // Another thread may have done it.
     if !is_bare(dataset, index) {
-        return Progress::Working;
+        return Some(Progress::Working);
     }
-    let new = codes.empty_like_it().map(Graph::Quantized);
-    match replace_by(new.map_err(Error::from), dataset, index) {
-        Ok(()) => {
+    let new = codes.empty_like_it().map_err(Error::from);
+    let replaced = new.and_then(|new| replace_by(Graph::Quantized(new), dataset, index, JOBS_END));
+    match replaced {
+        Ok(true) => {
             tracing::debug!(
                 dataset = dataset.name,
                 column = index.column,
                 nodes = codes.len(),
-                "a graph of dead rows is built anew"
+                "a graph of dead rows was built anew"
             );
-            Progress::Working
+            Some(Progress::Working)
         }
+        Ok(false) => None,
         Err(error) => {
-            tracing::error!(dataset = dataset.name, column = index.column, %error, "dead rows stay in the graph");
-            Progress::Ended
+            tracing::error!(dataset = dataset.name, column = index.column, %error, "a graph of dead rows is not built anew");
+            *has_failed = true;
+            None
         }
     }
 }
@@ -181,10 +197,13 @@ fn renew(dataset: &Dataset, index: &ColumnIndex) -> Progress {
 /// Begins to remove the dead rows of a graph, if at least so many have died since the last time.
 fn begin(
     (dataset, index): (&Dataset, &ColumnIndex),
-    codes: &QuantizedGraph,
+    graph: &Arc<Graph>,
     fewest: u64,
     pause: Duration,
 ) -> Progress {
+    let Graph::Quantized(codes) = graph.as_ref() else {
+        return Progress::Ended;
+    };
     // Rows are numbered in order, each once.
     let died = View::died;
     let since = died(&dataset.view()).saturating_sub(index.died.load(Ordering::Relaxed));
@@ -194,6 +213,10 @@ fn begin(
     let Some(still) = index.try_hold_still(pause) else {
         return Progress::Waiting;
     };
+    if !Arc::ptr_eq(graph, &index.graph()) {
+        // Another has come into its place.
+        return Progress::Working;
+    }
     // Rows that are inserted later are dead or alive in a later view.
     let watermark = index.watermark();
     let view = dataset.view();
@@ -264,36 +287,47 @@ pub(crate) fn rebuild(dataset: &Dataset, options: &GraphOptions) -> Result<()> {
         // One that is moved is built anew anyway.
         let moving = index.successor().is_some();
         if many && !moving && matches!(graph.as_ref(), Graph::Hnsw(_)) {
-            rebuild_one(dataset, index, options)?;
-            tracing::info!(
-                dataset = dataset.name,
-                column = index.column,
-                dead,
-                live,
-                "graph rebuilt"
-            );
+            let view = dataset.view();
+            let column = view.schema.vector(&dataset.name, Some(&index.column))?;
+            let new = Graph::new(column, index.kind(), options)?;
+            if replace_by(new, dataset, index, ALL_JOBS_END)? {
+                tracing::info!(
+                    dataset = dataset.name,
+                    column = index.column,
+                    dead,
+                    live,
+                    "graph rebuilt"
+                );
+            }
         }
     }
     Ok(())
 }
 
-fn rebuild_one(dataset: &Dataset, index: &ColumnIndex, options: &GraphOptions) -> Result<()> {
+/// Inserts the living rows of a dataset into a new graph, and replaces that of an index by it; false if jobs do not end within a time, or rows are missing
+/// in the old one, which stays then. Inserts into that go on meanwhile, except at the very end.
+fn replace_by(
+    graph: Graph,
+    dataset: &Dataset,
+    index: &ColumnIndex,
+    within: Duration,
+) -> Result<bool> {
+    // In this order: the view has all rows below the watermark.
+    let reached = index.watermark();
     let view = dataset.view();
+    let died = view.died();
     let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-    replace_by(Graph::new(column, index.kind(), options), dataset, index)
-}
-
-/// Inserts the living rows of a dataset into a new graph, and replaces that of an index by it. Inserts into the old one go on
-/// meanwhile, except at the very end.
-fn replace_by(graph: Result<Graph>, dataset: &Dataset, index: &ColumnIndex) -> Result<()> {
-    let (graph, view) = (graph?, dataset.view());
-    let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-    let (reached, died) = (index.watermark(), view.died());
     insert_rows(&graph, &view, column, 0, reached)?;
-    let still = index.hold_still();
+    let Some(still) = index.try_hold_still(within) else {
+        return Ok(false);
+    };
+    // Rows behind a gap are above the watermark, and in the old graph only.
+    if index.has_gaps(&still) {
+        return Ok(false);
+    }
     let view = dataset.view();
     insert_rows(&graph, &view, column, reached, index.watermark())?;
     index.replace(graph, &still);
     index.died.store(died, Ordering::Relaxed);
-    Ok(())
+    Ok(true)
 }

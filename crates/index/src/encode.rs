@@ -63,6 +63,14 @@ impl Encoder {
         }
     }
 
+    /// What codes are relative to.
+    pub(crate) fn centre(&self) -> Centre {
+        Centre {
+            elements: self.centre.clone(),
+            sphere: self.sphere.as_ref().map(Sphere::like_it),
+        }
+    }
+
     /// Elements of a rotated vector.
     pub(crate) fn dim(&self) -> usize {
         self.rotation.dim()

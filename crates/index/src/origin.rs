@@ -31,6 +31,20 @@ impl Origin {
         })
     }
 
+    /// The same one, as far as it was chosen.
+    ///
+    /// # Errors
+    /// As [`Origin::new`].
+    pub(crate) fn like_it(&self) -> Result<Self> {
+        let new = Origin::new(self.space, self.seed)?;
+        if let Some(encoder) = self.encoder.get() {
+            let centre = encoder.centre();
+            new.encoder
+                .get_or_init(|| Encoder::new(self.space, self.seed, Some(centre)));
+        }
+        Ok(new)
+    }
+
     /// Takes the mean of some stored vectors, unless one was chosen before.
     pub(crate) fn prepare<'a>(&self, sample: impl Iterator<Item = &'a [u8]>) {
         self.encoder.get_or_init(|| {

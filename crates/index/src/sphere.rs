@@ -46,6 +46,12 @@ impl Sphere {
         Self::of(if radius > 0.0 { radius } else { 1.0 }, 0.0)
     }
 
+    /// The same one.
+    pub(crate) fn like_it(&self) -> Self {
+        let longest = f32::from_bits(self.longest.load(Ordering::Relaxed));
+        Self::of(self.radius, longest)
+    }
+
     fn of(radius: f32, longest: f32) -> Self {
         Sphere {
             radius,

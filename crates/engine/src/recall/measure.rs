@@ -174,17 +174,17 @@ impl Climb<'_> {
             look: [[Look([0.0; 4]); LADDER.len()]; CLASSES.len()],
         };
         let away = self.middle.away(self.query.floats());
-        let turn = Turn::begin();
         let goes_by_k = self.reached.graph.goes_by_k();
         let mut shared: [Option<(Vec<Neighbor>, u64)>; LADDER.len()] = Default::default();
         for (class, k) in CLASSES.into_iter().enumerate() {
             let (recalls, looks) = (&mut measured.recall[class], &mut measured.look[class]);
+            let turn = Turn::begin();
             let mut all_found = 0;
             for (rung, ef) in LADDER.into_iter().enumerate().filter(|(_, ef)| *ef >= k) {
                 if all_found > 1 {
-                    // More effort finds no less, and compares more in proportion.
-                    let more = (ef as f32 / LADDER[rung - 1] as f32).ln();
+                    // More effort finds no less, and compares as much more as it did last: in some data as much as the effort, in some hardly.
                     let Look([compared, far, spread, _]) = looks[rung - 1];
+                    let more = compared - looks[rung - 2].0[0];
                     recalls[rung] = recalls[rung - 1];
                     looks[rung] = Look([compared + more, far, spread, away]);
                     continue;

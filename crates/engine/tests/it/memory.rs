@@ -126,6 +126,7 @@ fn a_graph_of_which_next_to_nothing_lives_is_made_anew_and_gives_its_memory_back
     };
     let (before, _) = graph_bytes(&engine);
     let moment = Moment::of(engine.dataset("d").expect("it exists"));
+    let all = engine.memory().index_bytes;
     delete(&engine, 100..4_000);
     while graph_bytes(&engine).1 > 100 {
         engine.tidy().expect("a sound disk");
@@ -141,7 +142,18 @@ fn a_graph_of_which_next_to_nothing_lives_is_made_anew_and_gives_its_memory_back
     };
     let reply = engine.search_at(&moment, &request).expect("a search");
     assert_eq!(reply.ids().expect("ids"), [Id::Int(2_000)]);
-    drop(moment);
+    // As long as that is so, the old graph counts.
+    assert!(
+        engine.memory().index_bytes > all / 2,
+        "{:?}",
+        engine.memory()
+    );
+    drop((moment, reply));
+    assert!(
+        engine.memory().index_bytes < all / 4,
+        "{:?}",
+        engine.memory()
+    );
 
     // Rows come into the new graph, and it is saved.
     put_all(&engine, &schema, 100..300, 0);
@@ -152,6 +164,58 @@ fn a_graph_of_which_next_to_nothing_lives_is_made_anew_and_gives_its_memory_back
     wait_for_the_index(&engine);
     assert_eq!(graph_bytes(&engine).1, 300);
     check_recall(&engine, "graph");
+
+    // Nothing lives at all; what comes then is found.
+    put_all(&engine, &schema, 1_000..4_000, 0);
+    wait_for_the_index(&engine);
+    delete(&engine, 0..300);
+    delete(&engine, 1_000..4_000);
+    while graph_bytes(&engine).1 > 0 {
+        engine.tidy().expect("a sound disk");
+        std::thread::yield_now();
+    }
+    engine.checkpoint().expect("a checkpoint");
+    drop(engine);
+    let engine = open_on(&disk);
+    put_all(&engine, &schema, 0..1_000, 7);
+    wait_for_the_index(&engine);
+    check_recall(&engine, "graph");
+}
+
+/// Rows come, die and come again while graphs of the dead are built anew: none that lives is ever missed.
+#[test]
+fn rows_that_come_beside_it_are_in_the_graph_that_is_made_anew() {
+    const ROUNDS: i64 = 6;
+    let disk = MemoryDisk::new();
+    let engine = open_on(&disk);
+    let schema = schema("euclidean", DataType::Float32, None);
+    for round in 0..ROUNDS {
+        let first = round * 10_000;
+        put_all(&engine, &schema, first..first + 3_000, 0);
+        wait_for_the_index(&engine);
+        std::thread::scope(|scope| {
+            let tidy = scope.spawn(|| engine.tidy().expect("a sound disk"));
+            delete(&engine, first..first + 3_000);
+            for part in 0..10 {
+                let next = first + 5_000 + 10 * part;
+                put_all(&engine, &schema, next..next + 10, 0);
+            }
+            tidy.join().expect("it ends");
+        });
+        engine.tidy().expect("a sound disk");
+        wait_for_the_index(&engine);
+        for before in 0..=round {
+            for at in 0..100 {
+                let id = before * 10_000 + 5_000 + at;
+                let request = SearchRequest {
+                    ef: Some(100),
+                    ..SearchRequest::nearest(vector(id as u64), 1)
+                };
+                let reply = engine.search("d", &request).expect("a search");
+                assert_eq!(reply.ids().expect("ids"), [Id::Int(id)], "round {round}");
+            }
+        }
+    }
 }
 
 /// An engine with its blocks in files: in memory they would count.

@@ -9,6 +9,7 @@ use super::walk::{Admit, Found, Passes, take};
 use crate::candidate::Candidate;
 use crate::filter_cost::FilterCost;
 use crate::filtered::Filtered;
+use crate::narrow::Narrow;
 use crate::space::Query;
 use crate::stats::SearchStats;
 use crate::top_k::Neighbor;
@@ -122,19 +123,21 @@ impl Hnsw {
         let wide = ef.saturating_mul(WIDER);
         let passing = filtered.entries.passing.unwrap_or(u64::MAX);
         let cost = FilterCost::elsewhere_whole(passing, self.space.dim, wide);
-        let search = |ef: usize, stats: &mut SearchStats| {
+        let search = |(ef, narrow): (usize, Narrow), stats: &mut SearchStats| {
             let passing = Passing::new(&filtered, self.len(), cost.looks(), ef);
-            let found = self.search_for(query, (filtered.k, ef), &passing, stats);
+            let found = self.search_for(query, (filtered.k, ef), narrow, &passing, stats);
             let is_opposed = passing.is_opposed(&found);
             (found, passing.ended.get(), is_opposed)
         };
-        let mut found = match search(ef, stats) {
+        let narrow = Narrow::new(self.space.metric, filtered.k, ef);
+        let mut found = match search((ef, narrow), stats) {
             (_, Some(Ended::InVain), _) => return Vec::new(),
             (found, Some(Ended::Over), _) | (found, None, false) => return found,
             (_, None, true) if cost.is_scan() => return Vec::new(),
             (found, None, true) => found,
         };
-        let (more, ended, _) = search(wide, stats);
+        // However far: what passes lies behind much that does not.
+        let (more, ended, _) = search((wide, Narrow::not(wide)), stats);
         if ended == Some(Ended::InVain) {
             return Vec::new();
         }

@@ -50,10 +50,12 @@ impl Hnsw {
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         let row = visible;
-        self.search_for(query, (k, ef.max(k)), &Visible { row, is_over }, stats)
+        let ef = ef.max(k);
+        let narrow = Narrow::new(self.space.metric, k, ef);
+        self.search_for(query, (k, ef), narrow, &Visible { row, is_over }, stats)
     }
 
-    /// The `k` nearest of what is admitted, as far as a walk that holds `ef` finds them.
+    /// The `k` nearest of what is admitted, as far as a walk of breadth `ef` finds them that narrows so.
     ///
     /// # Panics
     /// If `query` was prepared for another space.
@@ -61,6 +63,7 @@ impl Hnsw {
         &self,
         query: &Query,
         (k, ef): (usize, usize),
+        narrow: Narrow,
         admit: &A,
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
@@ -84,7 +87,6 @@ impl Hnsw {
         };
         // SAFETY: walks go from nodes that were written to others.
         let mut found = unsafe {
-            let narrow = Narrow::new(self.space.metric, k, ef);
             self.walk(probe, nearest, 0, narrow, admit, &mut scratch);
             self.with_twins(probe, ef, admit, &mut scratch)
         };

@@ -1,14 +1,11 @@
-use std::collections::BinaryHeap;
-
 use crate::candidate::Candidate;
-use crate::narrow::Narrow;
 
-/// The nearest candidates of a walk, sorted in one array, each with a mark for whether it was visited.
+/// The nearest candidates of a walk, sorted in one array, each with marks for whether it was visited, and does not count.
 ///
 /// Good for the few hundred that a search holds: an insert moves some cache lines, which costs less than a heap's
 /// jumps. Not for many thousands.
 pub(super) struct Front {
-    /// Ascending. The lowest bit is the mark, above it the node, above that the distance.
+    /// Ascending. The lowest bits are the marks, above them the node, above that the distance.
     keys: Vec<u64>,
     capacity: usize,
     /// Nothing so far or farther is taken.
@@ -19,11 +16,15 @@ pub(super) struct Front {
     driven_out: u64,
     /// And what not, the farthest first: nearer than that.
     dropped: Vec<u64>,
-    /// Those of its candidates that do not count, without marks: asked at each push whether the farthest of all is one.
-    uncounted: BinaryHeap<u64>,
+    /// Those of its candidates that do not count.
+    uncounted: usize,
 }
 
 const VISITED: u64 = 1;
+const UNCOUNTED: u64 = 2;
+const MARKS: u32 = 2;
+/// Most nodes that a candidate can tell apart.
+pub(super) const NODES: u32 = 1 << (u32::BITS - MARKS);
 
 impl Default for Front {
     fn default() -> Self {
@@ -34,7 +35,7 @@ impl Default for Front {
             next: 0,
             driven_out: 0,
             dropped: Vec::new(),
-            uncounted: BinaryHeap::new(),
+            uncounted: 0,
         }
     }
 }
@@ -47,22 +48,24 @@ impl Front {
         self.next = 0;
         self.driven_out = 0;
         self.dropped.clear();
-        self.uncounted.clear();
+        self.uncounted = 0;
     }
 
     /// Does not count a candidate that was the last to be taken: what it drove out comes back, and one more is held for as long as it is
     /// not the farthest itself.
     pub(super) fn discount(&mut self, candidate: Candidate) {
         self.capacity = self.capacity.saturating_add(1 + self.dropped.len());
+        self.uncounted += 1 + self.dropped.len();
         while let Some(key) = self.dropped.pop() {
             self.keys.push(key);
-            self.uncounted.push(key & !VISITED);
         }
         if self.driven_out != 0 {
             self.keys.push(std::mem::take(&mut self.driven_out));
         }
         let key = key(candidate.distance(), candidate.node());
-        self.uncounted.push(key);
+        let at = self.keys.partition_point(|other| *other < key);
+        debug_assert_eq!(self.keys[at], key, "it was the last to be taken");
+        self.keys[at] |= UNCOUNTED;
     }
 
     /// Holds so many more from now on.
@@ -73,32 +76,34 @@ impl Front {
     /// Holds nothing that is as far or farther from now on, but those at just that distance that it holds.
     pub(super) fn tighten(&mut self, bound: f32) {
         let stay = self.keys.partition_point(|key| distance(*key) <= bound);
-        self.keys.truncate(stay);
+        let beyond = self.keys.drain(stay..);
+        let uncounted = beyond.filter(|key| key & UNCOUNTED != 0).count();
+        self.uncounted -= uncounted;
+        self.capacity -= uncounted;
         self.bound = self.bound.min(bound);
         self.next = self.next.min(stay);
         self.driven_out = 0;
         self.dropped.clear();
-        while self
-            .uncounted
-            .peek()
-            .is_some_and(|key| distance(*key) > bound)
-        {
-            self.uncounted.pop();
-            self.capacity -= 1;
-        }
     }
 
-    /// Takes and visits nothing from now on that is too far, once it holds enough that counts to tell. What it holds beyond stays where it is: to take
-    /// it out would cost more than to pass it by.
+    /// Takes and visits nothing from now on that is farther. What it holds beyond stays where it is: to take it out would cost
+    /// more than to pass it by.
     #[inline(always)]
-    pub(super) fn narrow(&mut self, narrow: Narrow) {
-        // Those that do not count may all be nearer.
-        let at = (narrow.nth - 1).saturating_add(self.uncounted.len());
-        if narrow.narrows()
-            && let Some(key) = self.keys.get(at)
-        {
-            self.bound = self.bound.min(narrow.reach(distance(*key)));
-        }
+    pub(super) fn pass_by(&mut self, beyond: f32) {
+        self.bound = self.bound.min(beyond);
+    }
+
+    /// The `nth` nearest that counts, from 1.
+    #[inline(always)]
+    pub(super) fn nth(&self, nth: usize) -> Option<Candidate> {
+        let key = match self.uncounted {
+            0 => self.keys.get(nth - 1),
+            _ => {
+                let counted = |key: &&u64| **key & UNCOUNTED == 0;
+                self.keys.iter().filter(counted).nth(nth - 1)
+            }
+        };
+        key.map(|key| Candidate::new(distance(*key), node(*key)))
     }
 
     /// The distance that a candidate must be below to be taken.
@@ -129,7 +134,7 @@ impl Front {
         let at = self.keys.partition_point(|other| *other < key);
         self.keys.insert(at, key);
         self.next = self.next.min(at);
-        if !self.uncounted.is_empty() {
+        if self.uncounted > 0 {
             self.drop_uncounted();
         }
         Some(at)
@@ -138,13 +143,10 @@ impl Front {
     /// Drops the farthest for as long as they do not count and the front is full.
     fn drop_uncounted(&mut self) {
         while self.keys.len() >= self.capacity
-            && let Some(last) = self.keys.last().copied()
-            && let Some(farthest) = self.uncounted.peek()
-            && *farthest == last & !VISITED
+            && let Some(last) = self.keys.pop_if(|last| *last & UNCOUNTED != 0)
         {
-            self.uncounted.pop();
-            self.keys.pop();
             self.dropped.push(last);
+            self.uncounted -= 1;
             self.capacity -= 1;
         }
         self.next = self.next.min(self.keys.len());
@@ -189,20 +191,19 @@ impl Front {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let keys = self.keys.capacity() + self.dropped.capacity() + self.uncounted.capacity();
-        keys * size_of::<u64>()
+        (self.keys.capacity() + self.dropped.capacity()) * size_of::<u64>()
     }
 }
 
 #[inline(always)]
 fn key(distance: f32, node: u32) -> u64 {
     let candidate = Candidate::new(distance, 0);
-    candidate.bits() | u64::from(node) << 1
+    candidate.bits() | u64::from(node) << MARKS
 }
 
 #[inline(always)]
 fn node(key: u64) -> u32 {
-    (key >> 1) as u32 & (u32::MAX >> 1)
+    (key >> MARKS) as u32 & (NODES - 1)
 }
 
 #[inline(always)]
@@ -212,7 +213,6 @@ fn distance(key: u64) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use longbow_kernels::Metric;
     use proptest::prelude::*;
 
     use super::*;
@@ -225,7 +225,7 @@ mod tests {
         Pop,
         Widen,
         Tighten(f32),
-        Narrow(usize),
+        PassBy(f32),
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -240,7 +240,7 @@ mod tests {
             6 => Just(Step::Pop),
             2 => Just(Step::Widen),
             1 => (0u8..20).prop_map(|far| Step::Tighten(f32::from(far))),
-            1 => (1usize..40).prop_map(Step::Narrow),
+            1 => (0u8..20).prop_map(|far| Step::PassBy(f32::from(far))),
         ];
         prop::collection::vec(step, 0..200)
     }
@@ -283,12 +283,9 @@ mod tests {
             (self.list[at].0 <= self.bound).then_some(at)
         }
 
-        /// As if all that do not count were nearer than the `nth`.
-        fn narrow(&mut self, narrow: Narrow) {
-            let uncounted = self.list.iter().filter(|entry| !entry.3).count();
-            if let Some(entry) = self.list.get(narrow.nth - 1 + uncounted) {
-                self.bound = self.bound.min(narrow.reach(entry.0));
-            }
+        fn nth(&self, nth: usize) -> Option<u32> {
+            let mut counted = self.list.iter().filter(|entry| entry.3);
+            counted.nth(nth - 1).map(|entry| entry.1)
         }
     }
 
@@ -302,7 +299,7 @@ mod tests {
         };
         for (node, step) in steps.iter().enumerate() {
             // Nodes neither in order nor small.
-            let node = (node as u32).wrapping_mul(0x9E37_79B1) >> 1;
+            let node = (node as u32).wrapping_mul(0x9E37_79B1) % NODES;
             match step {
                 Step::Push(distance) => {
                     let expected = model.push(*distance, node, true);
@@ -326,10 +323,9 @@ mod tests {
                     front.widen(1);
                     model.capacity += 1;
                 }
-                Step::Narrow(nth) => {
-                    let narrow = Narrow::new(Metric::Euclidean, *nth, 100);
-                    front.narrow(narrow);
-                    model.narrow(narrow);
+                Step::PassBy(farthest) => {
+                    front.pass_by(*farthest);
+                    model.bound = model.bound.min(*farthest);
                 }
                 Step::Tighten(farthest) => {
                     front.tighten(*farthest);
@@ -341,6 +337,9 @@ mod tests {
             prop_assert_eq!(front.nearest(), first);
             let nearer = model.list.iter().filter(|entry| entry.0 < 7.0).count();
             prop_assert_eq!(front.nearer(7.0), nearer);
+            for nth in [1, 2, 5, 20] {
+                prop_assert_eq!(front.nth(nth).map(Candidate::node), model.nth(nth));
+            }
             prop_assert_eq!(front.limit(), model.limit());
             prop_assert_eq!(front.peek(), model.peek().map(|at| model.list[at].1));
         }
@@ -374,7 +373,7 @@ mod tests {
     fn the_largest_node_keeps_its_number() {
         let mut front = Front::default();
         front.clear(2);
-        let node = u32::MAX >> 1;
+        let node = NODES - 1;
         front.push(-0.0, node);
         front.push(f32::INFINITY, node - 1);
         assert_eq!(front.pop(), Some((node, -0.0)));

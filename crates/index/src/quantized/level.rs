@@ -1,8 +1,10 @@
 use crate::sync::atomic::{AtomicU32, Ordering};
 
+use crate::narrow::Narrow;
 use crate::sync::{Mutex, MutexGuard};
 
 use super::block::{Blocks, NONE};
+use super::front::Front;
 
 /// Locks over which the nodes are spread; more than there are threads, so that they seldom meet, but where
 /// interleavings are explored.
@@ -24,7 +26,7 @@ pub(super) struct Level {
 
 /// Nodes of a level for each of the level above.
 pub(crate) const FEWER: u64 = 64;
-/// Levels there are at most: enough for 2^31 nodes.
+/// Levels there are at most: enough for 2^30 nodes.
 pub(super) const LEVELS: usize = 6;
 
 impl Level {
@@ -34,6 +36,22 @@ impl Level {
             entry: AtomicU32::new(NONE),
             beginning: Mutex::new(()),
             stripes: (0..STRIPES).map(|_| Mutex::new(())).collect(),
+        }
+    }
+
+    /// Lets a front pass by what is too far, once it holds enough to tell.
+    ///
+    /// # Safety
+    /// Its nodes were written, and the writes happened before.
+    #[inline(always)]
+    pub(super) unsafe fn narrow(&self, narrow: Narrow, front: &mut Front) {
+        if narrow.narrows()
+            && let Some(nth) = front.nth(narrow.nth)
+        {
+            // Where all are as near as codes can tell, what differs is their rounding.
+            // SAFETY: the caller vouches for the node.
+            let error = unsafe { self.blocks.error(nth) };
+            front.pass_by(narrow.reach(nth.distance() + error));
         }
     }
 

@@ -135,12 +135,14 @@ impl QuantizedGraph {
         })
     }
 
-    /// An index of the same kind without rows.
+    /// An index of the same kind without rows, whose codes have the same origin: of the few rows that may come first, none would be chosen as well.
     ///
     /// # Errors
     /// As [`QuantizedGraph::new`], which has not failed for this one.
     pub fn empty_like_it(&self) -> Result<Self> {
-        QuantizedGraph::new(self.space, self.params)
+        let origin = self.origin.like_it()?;
+        let new = QuantizedGraph::new(self.space, self.params)?;
+        Ok(QuantizedGraph { origin, ..new })
     }
 
     /// Takes the mean of a sample of stored vectors as the origin of the codes, unless the first insert was before. The

@@ -8,11 +8,6 @@ use crate::checkpoint::VectorSource;
 use crate::space::Query;
 use crate::top_k::{Neighbor, TopK};
 
-/// Errors of a squared distance to an eight-bit code, in units of its scale times the distance, that are reckoned with.
-/// Each element's rounding error is even over one step, 0.29 steps in standard deviation, and counts twice: this is
-/// three and a half standard deviations.
-const ERRORS: f32 = 2.0;
-
 impl QuantizedGraph {
     /// Sorts what a walk found, and asks for the vectors of the nearest `k`.
     pub(super) fn ask_originals(
@@ -50,17 +45,9 @@ impl QuantizedGraph {
         let mut top = TopK::new(k);
         for candidate in found.iter() {
             // SAFETY: walks find nodes that were written.
-            let (row, scale) = unsafe {
-                let node = candidate.node();
-                (blocks.row(node), blocks.vector(node).scale)
-            };
+            let (row, error) = unsafe { (blocks.row(candidate.node()), blocks.error(*candidate)) };
             if top.len() == k {
-                let distance = candidate.distance();
-                // Rounding moves what a code stands for across and along the way to the query: across, it lengthens
-                // the way by a twelfth of a squared step a dimension; along, it is as likely to shorten it.
-                let across = scale * scale * self.encoder().dim() as f32 / 12.0;
-                let error = across + ERRORS * scale * distance.sqrt();
-                if distance - error > encoded.squared(top.bound()) {
+                if candidate.distance() - error > encoded.squared(top.bound()) {
                     // The errors of those behind it are much alike.
                     break;
                 }

@@ -62,8 +62,9 @@ impl Admit for Visible<'_> {
     }
 
     #[inline(always)]
-    fn narrow(&self, front: &mut Front) {
-        front.narrow(self.narrow);
+    unsafe fn narrow(&self, level: &Level, front: &mut Front) {
+        // SAFETY: the caller vouches for the nodes.
+        unsafe { level.narrow(self.narrow, front) };
     }
 }
 

@@ -49,7 +49,7 @@ impl Admit for Through<'_> {
     #[inline(always)]
     unsafe fn admit(
         &self,
-        _: &Level,
+        level: &Level,
         (front, held): (&mut Front, &mut Front),
         found: &mut Vec<Candidate>,
         node: Candidate,
@@ -59,7 +59,8 @@ impl Admit for Through<'_> {
         unsafe { self.passing.take_compared(node, found) };
         if found.len() > before {
             held.push(node.distance(), node.node());
-            held.narrow(self.narrow);
+            // SAFETY: what is held was met as this node was.
+            unsafe { level.narrow(self.narrow, held) };
             // Nothing beyond as many as are held is of use.
             if held.limit() < f32::INFINITY {
                 front.tighten(held.limit());

@@ -36,9 +36,12 @@ pub(super) trait Admit {
         node: Candidate,
     );
 
-    /// Lets go of what in the front is too far to lead to what is looked for; told after some nodes of the lowest level were taken.
+    /// Passes by what in the front is too far to lead to what is looked for; told after some nodes of the lowest level were taken.
+    ///
+    /// # Safety
+    /// The nodes in the front were written, and the writes happened before.
     #[inline(always)]
-    fn narrow(&self, _front: &mut Front) {}
+    unsafe fn narrow(&self, _level: &Level, _front: &mut Front) {}
 }
 
 /// Takes every node that stays in the graph: for building. One that leaves does not count.
@@ -419,7 +422,9 @@ impl<'a, A: Admit> Walk<'a, A> {
             }
         }
         if self.height == self.bottom {
-            self.admit.narrow(&mut self.scratch.front);
+            let level = self.level();
+            // SAFETY: the caller vouches for what is compared, and walks hold nothing else.
+            unsafe { self.admit.narrow(level, &mut self.scratch.front) };
         }
     }
 }
