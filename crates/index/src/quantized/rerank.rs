@@ -46,11 +46,9 @@ impl QuantizedGraph {
         for candidate in found.iter() {
             // SAFETY: walks find nodes that were written.
             let (row, error) = unsafe { (blocks.row(candidate.node()), blocks.error(*candidate)) };
-            if top.len() == k {
-                if candidate.distance() - error > encoded.squared(top.bound()) {
-                    // The errors of those behind it are much alike.
-                    break;
-                }
+            // The errors of those behind it are much alike.
+            if top.len() == k && candidate.distance() - error > encoded.squared(top.bound()) {
+                break;
             }
             if let Some(vector) = originals.vector(row) {
                 stats.distance_computations += 1;
