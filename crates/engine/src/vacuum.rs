@@ -150,7 +150,10 @@ fn is_bare(dataset: &Dataset, index: &ColumnIndex) -> bool {
         return false;
     };
     let most = (codes.len() as u64 / ROWS_FOR_LIVING).min(FEW);
-    most >= FEWEST && most >= dataset.view().living_below(index.claimed())
+    let claimed = index.claimed();
+    // While rows come, or behind a gap, it cannot take its place.
+    let is_at_rest = claimed == index.watermark();
+    is_at_rest && most >= FEWEST && most >= dataset.view().living_below(claimed)
 }
 
 /// Replaces a graph of codes, if next to nothing of it lives, by a new one with what does. The old one gives its memory back, once searches have ended that
