@@ -1,4 +1,4 @@
-//! Searches of graphs in which few rows live.
+//! Searches of graphs in which few rows live: of small datasets, and of graphs of the dead.
 //!
 //! Who replaces most rows of a dataset within seconds leaves a graph of dead rows, whose new versions wait for their turn. A walk
 //! finds its way by all of them, and looks at the more dead ones for each living one that it is to hold. Where few live, these
@@ -16,6 +16,9 @@ use crate::strategy::Strategy;
 
 /// Rows of a set by which it is judged how many of it live.
 const JUDGED: usize = 32;
+
+/// Rows for each that a walk would hold, up to which it looks at most of them on its way: to compare all takes no longer, and is exact.
+const SMALL: u64 = 4;
 
 /// Whether so many of some rows are dead that it matters.
 fn is_few(living: u64, rows: u64) -> bool {
@@ -45,7 +48,17 @@ impl Searcher<'_> {
         Some(self.living(index)).filter(|living| is_few(*living))
     }
 
-    /// Whether these are so few that to compare them all is the better way than a walk.
+    /// Whether all rows of the dataset are so few, of which a graph of whole vectors would compare most.
+    pub(crate) fn is_small(&self, index: &Reached) -> bool {
+        let by_vectors = matches!(&*index.graph, Graph::Hnsw(_));
+        by_vectors && self.are_small()
+    }
+
+    fn are_small(&self) -> bool {
+        self.view.live <= SMALL * self.least_effort() as u64
+    }
+
+    /// Whether the rows of a graph of codes that live are so few that to compare them all is the better way than a walk.
     pub(crate) fn are_few(&self, index: &Reached) -> bool {
         let Graph::Quantized(graph) = &*index.graph else {
             return false;
@@ -55,8 +68,11 @@ impl Searcher<'_> {
         }
         let (rows, dim) = (graph.len() as u64, self.column.space.dim);
         let at = (self.k, self.least_effort());
-        self.among_dead(index)
-            .is_some_and(|living| FilterCost::new((living, rows), dim, at).is_scan())
+        let living = match self.are_small() {
+            true => Some(self.living(index)),
+            false => self.among_dead(index),
+        };
+        living.is_some_and(|living| FilterCost::new((living, rows), dim, at).is_scan())
     }
 
     /// Whether a walk that ended found too few of the rows that live: among many dead it leaves them, where they lie elsewhere than around

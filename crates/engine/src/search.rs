@@ -221,6 +221,7 @@ impl<'a> Searcher<'a> {
         match (self.exact, &self.index, passing) {
             (true, _, None) | (_, None, None) => Strategy::Exact,
             (true, _, Some(_)) | (_, None, Some(_)) => Strategy::ExactFiltered,
+            (false, Some(index), None) if self.is_small(index) => Strategy::Exact,
             (false, Some(_), None) => Strategy::Graph,
             (false, Some(_), Some(_)) if self.is_by_codes() => Strategy::ClustersFiltered,
             (false, Some(index), Some(rows)) if self.is_scan(index, rows) => {

@@ -14,7 +14,7 @@ pub enum Strategy {
     Graph,
     /// The graph was walked, and rows not yet in it were scanned.
     GraphAndTail,
-    /// Among dead rows of the graph those that live were compared by their codes, and rows not yet in it were scanned.
+    /// Those rows of the graph that live were compared by their codes, since they are few; and rows not yet in it were scanned.
     Codes,
     /// The graph was walked, returning only rows that pass the filter.
     GraphFiltered,

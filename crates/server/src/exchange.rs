@@ -26,7 +26,7 @@ use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
 use crate::context::{Shared, blocking};
-use crate::get::observe_search;
+use crate::get::found;
 use crate::pieces::{Progress, most_queries};
 use crate::put::{acknowledgement, read_schema};
 use crate::status::{invalid, of, of_transport};
@@ -211,9 +211,7 @@ async fn search(context: &Shared, mut messages: Incoming, answers: &Answers) -> 
         let before = usize::try_from(first_query).unwrap_or(0);
         while start < rows {
             let (dataset, request, taken) = queries.request(start)?;
-            let found = blocking(|| context.engine.search(&dataset, &request))
-                .map_err(|error| of(&error))?;
-            observe_search(&found);
+            let found = found(context, &dataset, &request)?;
             start += taken;
             let progress = Progress {
                 queries_done: before + start,

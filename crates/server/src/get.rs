@@ -76,14 +76,7 @@ fn search(
     if asked > most {
         return Ok(Answer::Stream(in_pieces(context, dataset, request, most)));
     }
-    let search = || context.engine.search(&dataset, &request);
-    // Another thread would take longer to wake than a brief search to end.
-    let found = match context.engine.is_brief(&dataset, &request) {
-        true => search(),
-        false => blocking(search),
-    };
-    let found = found.map_err(|error| of(&error))?;
-    observe_search(&found);
+    let found = found(context, &dataset, &request)?;
     let mut batch = encode::batch(&found.batch)?;
     if request.first_query.is_some() {
         let progress = Progress {
@@ -97,6 +90,23 @@ fn search(
         encode::schema(found.batch.schema_ref()),
         batch,
     ]))
+}
+
+/// Searches, and counts the search.
+pub(crate) fn found(
+    context: &Shared,
+    dataset: &str,
+    request: &SearchRequest,
+) -> Result<SearchReply, Status> {
+    let search = || context.engine.search(dataset, request);
+    // Another thread would take longer to wake than a brief search to end.
+    let found = match context.engine.is_brief(dataset, request) {
+        true => search(),
+        false => blocking(search),
+    };
+    let found = found.map_err(|error| of(&error))?;
+    observe_search(&found);
+    Ok(found)
 }
 
 /// The answers to every `most` queries, found while those before are sent, all of one moment.

@@ -30,6 +30,7 @@ mod replay;
 mod rounds;
 mod rows;
 mod shapes;
+mod small;
 mod space;
 mod text;
 mod unsaved;

@@ -156,19 +156,19 @@ fn a_graph_of_which_next_to_nothing_lives_is_made_anew_and_gives_its_memory_back
     );
 
     // Rows come into the new graph, and it is saved.
-    put_all(&engine, &schema, 100..300, 0);
+    put_all(&engine, &schema, 100..600, 0);
     wait_for_the_index(&engine);
     engine.checkpoint().expect("a checkpoint");
     drop(engine);
     let engine = open_on(&disk);
     wait_for_the_index(&engine);
-    assert_eq!(graph_bytes(&engine).1, 300);
+    assert_eq!(graph_bytes(&engine).1, 600);
     check_recall(&engine, "graph");
 
     // Nothing lives at all; what comes then is found.
     put_all(&engine, &schema, 1_000..4_000, 0);
     wait_for_the_index(&engine);
-    delete(&engine, 0..300);
+    delete(&engine, 0..600);
     delete(&engine, 1_000..4_000);
     while graph_bytes(&engine).1 > 0 {
         engine.tidy().expect("a sound disk");
