@@ -28,13 +28,14 @@ pub enum Error {
     /// The HTTP server ended by itself.
     #[error("http: {0}")]
     Http(#[from] std::io::Error),
+    /// The system gives no threads for connections.
+    #[error("threads: cannot start the threads that serve connections: {0}")]
+    Threads(std::io::Error),
     /// SQL refused.
     #[error("{0}")]
     Sql(longbow_query::Refusal),
-    /// A thread of the engine panicked.
-    #[error(
-        "panicked: opening or closing the engine panicked; this is a bug, the log above tells where"
-    )]
+    /// A thread that opens or closes the engine or serves connections panicked.
+    #[error("panicked: a thread of the server panicked; this is a bug, the log above tells where")]
     Panicked,
 }
 

@@ -29,6 +29,7 @@ use crate::context::{Shared, blocking};
 use crate::get::found;
 use crate::pieces::{Progress, most_queries};
 use crate::put::{acknowledgement, read_schema};
+use crate::service::Service;
 use crate::status::{invalid, of, of_transport};
 use crate::{encode, feed, json};
 
@@ -42,13 +43,14 @@ pub(crate) type Answers = mpsc::Sender<Result<FlightData, Status>>;
 
 /// Takes the stream in a task of its own and gives its answers.
 pub(crate) fn start(
-    context: Shared,
+    service: &Service,
     messages: Streaming<FlightData>,
     options: PutOptions,
 ) -> mpsc::Receiver<Result<FlightData, Status>> {
     let (answers, receiver) = mpsc::channel(AHEAD);
+    let service = service.clone();
     tokio::spawn(async move {
-        if let Err(status) = take(&context, messages, options, &answers).await {
+        if let Err(status) = take(&service, messages, options, &answers).await {
             let _ = answers.send(Err(status)).await;
         }
     });
@@ -56,7 +58,7 @@ pub(crate) fn start(
 }
 
 async fn take(
-    context: &Shared,
+    service: &Service,
     mut messages: Streaming<FlightData>,
     options: PutOptions,
     answers: &Answers,
@@ -71,8 +73,9 @@ async fn take(
         first: Some(first),
         rest: messages,
     };
+    let context = &service.context;
     if is_command && descriptor.cmd.as_ref() == b"VectorSearch" {
-        return search(context, incoming, answers).await;
+        return search(service, incoming, answers).await;
     }
     if is_command && descriptor.cmd.as_ref() == b"sync" {
         return feed::changes(context, incoming, answers).await;
@@ -194,7 +197,11 @@ struct Queries {
 }
 
 /// A k-NN join: each row of the stream is a query.
-async fn search(context: &Shared, mut messages: Incoming, answers: &Answers) -> Result<(), Status> {
+async fn search(
+    service: &Service,
+    mut messages: Incoming,
+    answers: &Answers,
+) -> Result<(), Status> {
     let schema = messages.schema().await?;
     for field in schema.fields() {
         json::check_key(field.name(), "batch of queries", QUERY_COLUMNS)?;
@@ -211,7 +218,7 @@ async fn search(context: &Shared, mut messages: Incoming, answers: &Answers) -> 
         let before = usize::try_from(first_query).unwrap_or(0);
         while start < rows {
             let (dataset, request, taken) = queries.request(start)?;
-            let found = found(context, &dataset, &request)?;
+            let found = found(service, &dataset, &request)?;
             start += taken;
             let progress = Progress {
                 queries_done: before + start,

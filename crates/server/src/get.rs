@@ -19,6 +19,7 @@ use tonic::Status;
 use crate::context::{Shared, blocking};
 use crate::encode;
 use crate::pieces::{Progress, most_queries};
+use crate::service::Service;
 use crate::status::{name_of, of, refused};
 
 /// Messages of an answer.
@@ -39,10 +40,11 @@ pub(crate) enum Answer {
 ///
 /// # Errors
 /// InvalidArgument or Unimplemented for the ticket, NotFound for the dataset.
-pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Answer, Status> {
+pub(crate) fn answer(service: &Service, ticket: &[u8]) -> Result<Answer, Status> {
     let started = std::time::Instant::now();
+    let context = &service.context;
     let answered = match Ticket::parse(ticket) {
-        Ok(Ticket::Search { dataset, request }) => search(context, dataset, request),
+        Ok(Ticket::Search { dataset, request }) => search(service, dataset, request),
         Ok(Ticket::Scan { dataset, request }) => context
             .engine
             .scan(&dataset, &request)
@@ -67,16 +69,21 @@ pub(crate) fn answer(context: &Shared, ticket: &[u8]) -> Result<Answer, Status> 
 
 /// Neighbours: all at once, or message by message if there are too many queries for one.
 fn search(
-    context: &Shared,
+    service: &Service,
     dataset: String,
     request: Box<SearchRequest>,
 ) -> Result<Answer, Status> {
     let most = most_queries(request.k);
     let asked = request.vectors.len();
     if asked > most {
-        return Ok(Answer::Stream(in_pieces(context, dataset, request, most)));
+        return Ok(Answer::Stream(in_pieces(
+            &service.context,
+            dataset,
+            request,
+            most,
+        )));
     }
-    let found = found(context, &dataset, &request)?;
+    let found = found(service, &dataset, &request)?;
     let mut batch = encode::batch(&found.batch)?;
     if request.first_query.is_some() {
         let progress = Progress {
@@ -94,14 +101,15 @@ fn search(
 
 /// Searches, and counts the search.
 pub(crate) fn found(
-    context: &Shared,
+    service: &Service,
     dataset: &str,
     request: &SearchRequest,
 ) -> Result<SearchReply, Status> {
-    let search = || context.engine.search(dataset, request);
+    let engine = &service.context.engine;
+    let search = || engine.search(dataset, request);
     // Another thread would take longer to wake than a brief search to end.
-    let found = match context.engine.is_brief(dataset, request) {
-        true => search(),
+    let found = match engine.is_brief(dataset, request) {
+        true => service.vigil.brief(search),
         false => blocking(search),
     };
     let found = found.map_err(|error| of(&error))?;

@@ -39,12 +39,14 @@ mod http;
 mod info;
 mod json;
 mod listen;
+mod loops;
 mod member;
 mod pieces;
 mod put;
 mod service;
 mod sql;
 mod status;
+mod vigil;
 mod wire;
 
 use std::future::Future;

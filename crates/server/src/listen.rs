@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use futures::StreamExt;
 use longbow_engine::Engine;
 use longbow_types::Config;
 use tokio::net::TcpListener;
@@ -14,7 +15,9 @@ use crate::context::{Context, Role};
 use crate::error::Error;
 use crate::gateway;
 use crate::http::{Health, router};
+use crate::loops::{self, Connections};
 use crate::service::Service;
+use crate::vigil::Vigil;
 use crate::wire::Flight;
 
 /// Where everything listens, and what was found at the start.
@@ -85,11 +88,25 @@ impl Listeners {
         health: Arc<dyn Health>,
         stopped: watch::Receiver<bool>,
     ) -> Result<(), Error> {
-        let data = flight(context, Role::Data, self.data, stopped.clone());
-        let meta = flight(context, Role::Meta, self.meta, stopped.clone());
+        let data = loops::serve(self.data, stopped.clone(), |connections, vigil| {
+            let service = Service {
+                context: Arc::clone(context),
+                role: Role::Data,
+                vigil,
+            };
+            flight(service, connections, stopped.clone())
+        });
+        let service = Service {
+            context: Arc::clone(context),
+            role: Role::Meta,
+            // Nobody keeps it.
+            vigil: Vigil::new(),
+        };
+        let connections = TcpIncoming::from(self.meta).with_nodelay(Some(true));
+        let meta = flight(service, connections.boxed(), stopped.clone());
         let gateway = gateway::router(context);
-        let http =
-            axum::serve(self.http, router(health, gateway)).with_graceful_shutdown(told(stopped));
+        let http = axum::serve(self.http, router(health, gateway))
+            .with_graceful_shutdown(told(stopped.clone()));
         let http = async { http.await.map_err(Error::Http) };
         tokio::try_join!(data, meta, http).map(|_| ())
     }
@@ -126,25 +143,20 @@ const CONNECTION_WINDOW: u32 = 64 << 20;
 const FRAME_BYTES: u32 = 256 << 10;
 
 async fn flight(
-    context: &Arc<Context>,
-    role: Role,
-    listener: TcpListener,
+    service: Service,
+    connections: Connections,
     stopped: watch::Receiver<bool>,
 ) -> Result<(), Error> {
+    let context = Arc::clone(&service.context);
     let config = &context.config;
-    let service = Flight::new(Service {
-        context: Arc::clone(context),
-        role,
-    });
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let served = Server::builder()
         .http2_keepalive_interval(Some(config.grpc_keepalive_time))
         .max_concurrent_streams(config.grpc_max_concurrent_streams)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(FRAME_BYTES)
-        .add_service(service)
-        .serve_with_incoming_shutdown(incoming, told(stopped))
+        .add_service(Flight::new(service))
+        .serve_with_incoming_shutdown(connections, told(stopped))
         .await;
     Ok(served?)
 }

@@ -1,5 +1,7 @@
 //! The Flight service, of both servers.
 
+use std::sync::Arc;
+
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo,
@@ -14,6 +16,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use crate::context::{Role, Shared};
 use crate::status::{name_of, status};
+use crate::vigil::Vigil;
 use crate::{actions, exchange, info, put, sql};
 
 /// One of the two Flight servers.
@@ -21,6 +24,8 @@ use crate::{actions, exchange, info, put, sql};
 pub(crate) struct Service {
     pub context: Shared,
     pub role: Role,
+    /// Watches over the connections that are served beside this.
+    pub vigil: Arc<Vigil>,
 }
 
 type Answers<T> = BoxStream<'static, Result<T, Status>>;
@@ -156,7 +161,7 @@ impl FlightService for Service {
         counted("exchange", self.only(Role::Data, "DoExchange"))?;
         let options = put::options(request.metadata().as_ref())?;
         let messages = request.into_inner();
-        let answers = exchange::start(self.context.clone(), messages, options);
+        let answers = exchange::start(self, messages, options);
         Ok(Response::new(ReceiverStream::new(answers).boxed()))
     }
 

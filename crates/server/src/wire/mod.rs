@@ -110,7 +110,7 @@ async fn do_get(service: Service, body: Body) -> Result<Response<Body>, Status> 
     };
     let limit = service.context.config.grpc_max_send_msg_size;
     let answered = match sql::command(&ticket)? {
-        None => get::answer(&service.context, &ticket)?,
+        None => get::answer(&service, &ticket)?,
         Some(command) => {
             service.only(Role::Meta, "Flight SQL")?;
             let got = sql::get(&service.context, &command).await;
