@@ -9,9 +9,10 @@ const EFFORT: usize = 256;
 const SCANNED: u64 = 1 << 20;
 
 impl Engine {
-    /// Whether a search walks the graph for a single vector, with little effort and few rows beside it to scan: to hand
-    /// it to another thread would cost more than the search. An estimate; false for what would be refused.
-    pub fn is_brief(&self, dataset: &str, request: &SearchRequest) -> bool {
+    /// How many rows that wait for their index a search scans, if it walks the graph for a single vector, with little effort and few such rows, or
+    /// there are few rows at all: to hand it to another thread would cost more than the search. An estimate; none for what takes longer
+    /// or would be refused.
+    pub fn brief(&self, dataset: &str, request: &SearchRequest) -> Option<u64> {
         let effort = request.effort().unwrap_or(self.options().ef_search);
         let small = request.vectors.len() == 1 && effort.max(request.k) <= EFFORT;
         if !small
@@ -21,29 +22,29 @@ impl Engine {
             || !request.beside.is_empty()
             || request.text.is_some()
         {
-            return false;
+            return None;
         }
-        let Some(dataset) = self.catalog().find(dataset) else {
-            return false;
-        };
+        let dataset = self.catalog().find(dataset)?;
         let view = dataset.view();
         if view.live <= 2 * request.k as u64 {
             // A walk that does not find as many is followed by a scan.
-            return false;
+            return None;
         }
-        let Ok(column) = view.schema.vector(&dataset.name, request.column.as_deref()) else {
-            return false;
-        };
+        let column = view
+            .schema
+            .vector(&dataset.name, request.column.as_deref())
+            .ok()?;
         let target = request.recall_target.or(column.recall_target);
         if request.effort().is_none() && target.is_some() {
             // Which may take any effort.
-            return false;
+            return None;
         }
         let indexes = dataset.indexes();
         let index = indexes.iter().find(|index| index.column == column.name);
         let scanned = index.map_or(view.next_row, |index| {
             view.next_row.saturating_sub(index.watermark())
         });
-        scanned.saturating_mul(column.space.row_bytes() as u64) <= SCANNED
+        let is_little = scanned.saturating_mul(column.space.row_bytes() as u64) <= SCANNED;
+        is_little.then_some(scanned)
     }
 }

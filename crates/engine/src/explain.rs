@@ -123,6 +123,7 @@ fn clusters(at: &Searcher<'_>) -> (usize, usize) {
 fn why(at: &Searcher<'_>, strategy: Strategy) -> String {
     match strategy {
         Strategy::Exact if at.exact => "all rows are compared, as asked or for the recall target".into(),
+        Strategy::Exact if at.index.is_some() => "all rows are compared: there are so few that a walk would compare most of them".into(),
         Strategy::Exact => "all rows are compared: the column has no index".into(),
         Strategy::ExactFiltered if at.exact => "the rows that pass are compared, as asked".into(),
         Strategy::ExactFiltered => {
@@ -134,6 +135,9 @@ fn why(at: &Searcher<'_>, strategy: Strategy) -> String {
         }
         Strategy::Graph => "the graph is walked, and holds all rows".into(),
         Strategy::GraphAndTail => "the graph is walked, and rows that it does not hold yet are compared".into(),
+        Strategy::Codes if at.are_small() => {
+            "there are so few rows that a walk would compare most of them: they are compared by their codes, and rows that the graph does not hold yet".into()
+        }
         Strategy::Codes => {
             "among the dead rows of the graph a walk takes longer than to compare those that live by their codes, or leaves some: they are compared, and rows that it does not hold yet".into()
         }

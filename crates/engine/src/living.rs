@@ -51,11 +51,14 @@ impl Searcher<'_> {
     /// Whether all rows of the dataset are so few, of which a graph of whole vectors would compare most.
     pub(crate) fn is_small(&self, index: &Reached) -> bool {
         let by_vectors = matches!(&*index.graph, Graph::Hnsw(_));
-        by_vectors && self.are_small()
+        // Others are converted as a whole for each scan.
+        by_vectors && self.column.native && self.are_small()
     }
 
-    fn are_small(&self) -> bool {
-        self.view.live <= SMALL * self.least_effort() as u64
+    pub(crate) fn are_small(&self) -> bool {
+        let few = SMALL * self.least_effort() as u64;
+        // A scan goes past versions of rows that died, as long as they are there.
+        self.view.live <= few && self.view.next_row <= 2 * few
     }
 
     /// Whether the rows of a graph of codes that live are so few that to compare them all is the better way than a walk.

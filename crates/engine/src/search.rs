@@ -135,7 +135,8 @@ impl<'a> Searcher<'a> {
 
     /// Finds the neighbours of each vector, which were checked, in pieces that the helpers share.
     pub fn find_all(&self, vectors: &[Vec<f32>], helpers: &Helpers) -> Result<Vec<Found>> {
-        let least = if self.is_by_graph() { LEAST_PIECE } else { 1 };
+        let is_little = self.is_by_graph() || self.are_small();
+        let least = if is_little { LEAST_PIECE } else { 1 };
         let even = vectors.len().div_ceil(helpers.threads());
         helpers.map(vectors, even.clamp(least, PIECE), |piece| self.find(piece))
     }

@@ -28,6 +28,9 @@ pub(crate) type Messages = BoxStream<'static, Result<FlightData, Status>>;
 /// Answers to many queries that are ready before the client takes them.
 const AHEAD: usize = 2;
 
+/// Bytes of a ticket that are read in no time.
+const BRIEF_TICKET: usize = 64 << 10;
+
 /// What a ticket is answered by.
 pub(crate) enum Answer {
     /// Messages that are all there.
@@ -43,7 +46,12 @@ pub(crate) enum Answer {
 pub(crate) fn answer(service: &Service, ticket: &[u8]) -> Result<Answer, Status> {
     let started = std::time::Instant::now();
     let context = &service.context;
-    let answered = match Ticket::parse(ticket) {
+    let parse = || Ticket::parse(ticket);
+    let parsed = match ticket.len() <= BRIEF_TICKET {
+        true => parse(),
+        false => blocking(parse),
+    };
+    let answered = match parsed {
         Ok(Ticket::Search { dataset, request }) => search(service, dataset, request),
         Ok(Ticket::Scan { dataset, request }) => context
             .engine
@@ -108,9 +116,11 @@ pub(crate) fn found(
     let engine = &service.context.engine;
     let search = || engine.search(dataset, request);
     // Another thread would take longer to wake than a brief search to end.
-    let found = match engine.is_brief(dataset, request) {
-        true => service.vigil.brief(search),
-        false => blocking(search),
+    let found = match engine.brief(dataset, request) {
+        // Who stays awake would be in the way of those that bring rows into the index.
+        Some(waiting) if !service.vigil.is_crowded() => service.vigil.brief(waiting == 0, search),
+        // Calls that came meanwhile are taken up by another thread.
+        _ => blocking(search),
     };
     let found = found.map_err(|error| of(&error))?;
     observe_search(&found);

@@ -24,6 +24,7 @@
 
 mod actions;
 mod ask;
+mod connection;
 mod context;
 mod encode;
 mod error;

@@ -11,13 +11,14 @@ use tokio::sync::watch;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
+use crate::connection::Connection;
 use crate::context::{Context, Role};
 use crate::error::Error;
 use crate::gateway;
 use crate::http::{Health, router};
 use crate::loops::{self, Connections};
 use crate::service::Service;
-use crate::vigil::Vigil;
+use crate::vigil::{Threads, Vigil};
 use crate::wire::Flight;
 
 /// Where everything listens, and what was found at the start.
@@ -100,9 +101,10 @@ impl Listeners {
             context: Arc::clone(context),
             role: Role::Meta,
             // Nobody keeps it.
-            vigil: Vigil::new(),
+            vigil: Vigil::new(&Threads::new(1), 0),
         };
         let connections = TcpIncoming::from(self.meta).with_nodelay(Some(true));
+        let connections = connections.map(|stream| Ok(Connection::new(stream?, None)));
         let meta = flight(service, connections.boxed(), stopped.clone());
         let gateway = gateway::router(context);
         let http = axum::serve(self.http, router(health, gateway))

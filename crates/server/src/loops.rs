@@ -20,11 +20,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
+use crate::connection::Connection;
 use crate::error::Error;
-use crate::vigil::Vigil;
+use crate::vigil::{Threads, Vigil};
 
 /// Connections as they come.
-pub(crate) type Connections = BoxStream<'static, std::io::Result<TcpStream>>;
+pub(crate) type Connections = BoxStream<'static, std::io::Result<Connection>>;
 
 /// How long nothing is accepted where the system has no room for another connection.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -32,14 +33,16 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// A thread, and its connections.
 struct Loop {
     runtime: Option<Runtime>,
-    connections: mpsc::UnboundedSender<std::net::TcpStream>,
+    dealt: mpsc::UnboundedSender<(std::net::TcpStream, Arc<()>)>,
+    /// Each of its connections has a handle, too.
+    counted: Arc<()>,
     served: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Loop {
     fn new<F>(
         serve: impl FnOnce(Connections, Arc<Vigil>) -> F,
-        watches: bool,
+        vigil: Arc<Vigil>,
     ) -> Result<Self, Error>
     where
         F: Future<Output = Result<(), Error>> + Send + 'static,
@@ -50,16 +53,17 @@ impl Loop {
             .enable_all()
             .build()
             .map_err(Error::Threads)?;
-        let vigil = Vigil::new();
-        if watches {
-            runtime.spawn(Arc::clone(&vigil).keep());
-        }
-        let (connections, dealt) = mpsc::unbounded_channel();
-        let dealt = UnboundedReceiverStream::new(dealt).map(TcpStream::from_std);
-        let served = runtime.spawn(serve(dealt.boxed(), vigil));
+        runtime.spawn(Arc::clone(&vigil).keep());
+        let (dealt, connections) = mpsc::unbounded_channel();
+        let connections = UnboundedReceiverStream::new(connections).map(|(stream, counted)| {
+            let stream = TcpStream::from_std(stream)?;
+            Ok(Connection::new(stream, Some(counted)))
+        });
+        let served = runtime.spawn(serve(connections.boxed(), vigil));
         Ok(Loop {
             runtime: Some(runtime),
-            connections,
+            dealt,
+            counted: Arc::new(()),
             served: Some(served),
         })
     }
@@ -85,30 +89,33 @@ where
     F: Future<Output = Result<(), Error>> + Send + 'static,
 {
     let cores = available_parallelism().map_or(1, usize::from);
-    // On a single core, who stays awake is in the way of who would call.
-    let loops = (0..cores).map(|_| Loop::new(&serve, cores > 1));
+    let threads = Threads::new(cores);
+    let loops = (0..cores).map(|at| Loop::new(&serve, Vigil::new(&threads, at)));
     let mut loops = loops.collect::<Result<Vec<_>, _>>()?;
     let served: Vec<_> = loops.iter_mut().filter_map(|of| of.served.take()).collect();
     let served = served
         .into_iter()
         .map(|served| async { served.await.map_err(|_| Error::Panicked)? });
     let deal = async {
-        deal(&listener, &loops, stopped).await;
+        deal(listener, &loops, stopped).await;
         Ok(())
     };
     tokio::try_join!(try_join_all(served), deal).map(|_| ())
 }
 
-/// Gives each thread a connection in turn.
-async fn deal(listener: &TcpListener, loops: &[Loop], mut stopped: watch::Receiver<bool>) {
-    for to in loops.iter().cycle() {
+/// Gives each connection to the thread that has the fewest. Nothing listens any more when it ends: who calls then is refused.
+async fn deal(listener: TcpListener, loops: &[Loop], mut stopped: watch::Receiver<bool>) {
+    loop {
         let accepted = tokio::select! {
-            accepted = accept(listener) => accepted,
+            accepted = accept(&listener) => accepted,
             // An error means that the sender is gone, which is a stop as well.
             _ = stopped.wait_for(|stopped| *stopped) => return,
         };
-        // A thread that ended says so itself.
-        let _ = to.connections.send(accepted);
+        let fewest = loops.iter().min_by_key(|to| Arc::strong_count(&to.counted));
+        if let Some(to) = fewest {
+            // A thread that ended says so itself.
+            let _ = to.dealt.send((accepted, Arc::clone(&to.counted)));
+        }
     }
 }
 

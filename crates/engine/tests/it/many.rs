@@ -194,7 +194,7 @@ fn only_a_walk_with_little_beside_it_is_brief() {
     put(&engine, &schema, 0..4_000, 0);
     wait_for_the_index(&engine);
     let one = SearchRequest::nearest(vector(7), 10);
-    assert!(engine.is_brief("d", &one));
+    assert_eq!(engine.brief("d", &one), Some(0));
     let long = [
         SearchRequest {
             exact: true,
@@ -222,7 +222,7 @@ fn only_a_walk_with_little_beside_it_is_brief() {
         },
     ];
     for request in &long {
-        assert!(!engine.is_brief("d", request), "{request:?}");
+        assert_eq!(engine.brief("d", request), None, "{request:?}");
     }
-    assert!(!engine.is_brief("none", &one));
+    assert_eq!(engine.brief("none", &one), None);
 }
