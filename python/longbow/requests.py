@@ -140,7 +140,7 @@ def search_ticket(dataset: str, vector: Any, options: Mapping[str, Any]) -> dict
     """The ticket of a search: ``vector`` is one vector, several, or None.
 
     >>> search_ticket("books", [1, 2], {"k": 3, "ef": None})
-    {'search': {'dataset': 'books', 'vector': [1.0, 2.0], 'k': 3}}
+    {'search': {'dataset': 'books', 'vector': 'AACAPwAAAEA=', 'k': 3}}
     """
     search: dict[str, Any] = {"dataset": dataset}
     if vector is not None:

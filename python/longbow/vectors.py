@@ -7,6 +7,7 @@ numpy's and is not needed otherwise.
 
 from __future__ import annotations
 
+import base64
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -208,27 +209,32 @@ def _not_vectors(name: str, found: str) -> InvalidArgument:
     )
 
 
-def query(vector: Any) -> list[float]:
-    """One query vector as floats for JSON; complex numbers interleaved.
+def query(vector: Any) -> str:
+    """One query vector for JSON: the base64 of float32, which takes a fraction of
+    the time of a list of numbers; complex numbers interleaved.
 
-    >>> query([1, 2.5])
-    [1.0, 2.5]
-    >>> query([1 + 2j])
-    [1.0, 2.0]
+    >>> query([1, -2.5])
+    'AACAPwAAIMA='
+    >>> query([1 - 2.5j])
+    'AACAPwAAIMA='
     """
-    return queries([vector])[0]
+    return _base64(floats(vector).tobytes())
 
 
-def queries(vectors: Any) -> list[list[float]]:
-    """Several query vectors as floats for JSON.
+def queries(vectors: Any) -> list[str]:
+    """Several query vectors for JSON.
 
-    >>> queries([[1, 2], [3, 4]])
-    [[1.0, 2.0], [3.0, 4.0]]
+    >>> queries([[1, -2.5], [0, 0]])
+    ['AACAPwAAIMA=', 'AAAAAAAAAAA=']
     """
-    array = matrix(vectors)
-    dim = array.type.list_size
-    flat = [float(x) for x in array.flatten().to_pylist()]
-    return [flat[i : i + dim] for i in range(0, len(flat), dim)]
+    rows = floats(vectors)
+    size = 4 * rows.shape[1]
+    elements = rows.tobytes()
+    return [_base64(elements[at : at + size]) for at in range(0, len(elements), size)]
+
+
+def _base64(elements: bytes) -> str:
+    return base64.b64encode(elements).decode()
 
 
 def matrix(vectors: Any) -> pa.Array:

@@ -19,6 +19,8 @@ const JUDGED: usize = 32;
 
 /// Rows for each that a walk would hold, up to which it looks at most of them on its way: to compare all takes no longer, and is exact.
 const SMALL: u64 = 4;
+/// Bytes of vectors that are compared by the time that a walk takes, however few it holds.
+const LITTLE: u64 = 64 << 10;
 
 /// Whether so many of some rows are dead that it matters.
 fn is_few(living: u64, rows: u64) -> bool {
@@ -52,7 +54,12 @@ impl Searcher<'_> {
     pub(crate) fn is_small(&self, index: &Reached) -> bool {
         let by_vectors = matches!(&*index.graph, Graph::Hnsw(_));
         // Others are converted as a whole for each scan.
-        by_vectors && self.column.native && self.are_small()
+        by_vectors && self.column.native && (self.are_small() || self.are_short())
+    }
+
+    fn are_short(&self) -> bool {
+        let bytes = self.column.space.row_bytes() as u64;
+        self.view.next_row.saturating_mul(bytes) <= LITTLE
     }
 
     pub(crate) fn are_small(&self) -> bool {

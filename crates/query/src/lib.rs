@@ -37,6 +37,7 @@ pub mod rows;
 mod search;
 pub mod sql;
 mod ticket;
+mod vector;
 
 pub use actions::{Answer, deleted, run};
 pub use filter::Conditions;

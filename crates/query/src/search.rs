@@ -12,6 +12,7 @@ use crate::filter::Conditions;
 use crate::json;
 use crate::number::{count, not_negative};
 use crate::refusal::{Refusal, Result, invalid, unimplemented};
+use crate::vector::Vector;
 
 /// The keys of a search object.
 pub(crate) const SEARCH_KEYS: &[&str] = &[
@@ -56,8 +57,8 @@ pub(crate) const SEARCH_KEYS: &[&str] = &[
 #[serde(deny_unknown_fields)]
 pub struct SearchObject {
     dataset: String,
-    vector: Option<Vec<f32>>,
-    vectors: Option<Vec<Vec<f32>>>,
+    vector: Option<Vector>,
+    vectors: Option<Vec<Vector>>,
     ids: Option<Vec<Id>>,
     negative_ids: Option<Vec<Id>>,
     beside: Option<Vec<BesideObject>>,
@@ -97,7 +98,7 @@ pub struct SearchObject {
 #[serde(deny_unknown_fields)]
 struct BesideObject {
     column: String,
-    vector: Vec<f32>,
+    vector: Vector,
     weight: Option<f32>,
 }
 
@@ -116,10 +117,11 @@ impl SearchObject {
     /// The search with these queries, which came beside it; the reply tells them apart by their number if `many`.
     #[must_use]
     pub fn with_queries(mut self, vectors: Vec<Vec<f32>>, many: bool) -> Self {
+        let mut vectors = vectors.into_iter().map(Vector);
         if many {
-            self.vectors = Some(vectors);
+            self.vectors = Some(vectors.collect());
         } else {
-            self.vector = vectors.into_iter().next();
+            self.vector = vectors.next();
         }
         self
     }
@@ -147,6 +149,7 @@ impl SearchObject {
             .vectors
             .or(self.vector.map(|vector| vec![vector]))
             .unwrap_or_default();
+        let vectors = vectors.into_iter().map(|vector| vector.0).collect();
         let k = self.k.unwrap_or(DEFAULT_K);
         let max = longbow_engine::MAX_K;
         let k = usize::try_from(k).ok().filter(|k| (1..=max).contains(k));
@@ -293,7 +296,7 @@ impl BesideObject {
     fn into_beside(self) -> Beside {
         Beside {
             column: self.column,
-            vector: self.vector,
+            vector: self.vector.0,
             weight: self.weight.unwrap_or(1.0),
         }
     }
