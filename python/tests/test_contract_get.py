@@ -75,6 +75,8 @@ def test_deleted_rows_never_appear(wire, dataset) -> None:
 
 def test_a_search_replies_best_first_with_its_own_columns(wire, fifty) -> None:
     table = wire.search(fifty, vector=[7.0, 1.0], k=3)
+    by_base64 = wire.search(fifty, vector="AADgQAAAgD8=", k=3)
+    assert by_base64.to_pydict() == table.to_pydict()
     assert table.schema.names == ["id", "score", "distance"]
     assert [f.type for f in table.schema] == [pa.int64(), pa.float32(), pa.float32()]
     assert table["id"].to_pylist()[0] == 7
@@ -161,6 +163,9 @@ INVALID = [
     ('{"search": {"dataset": "fifty", "k": 1}}', ["vector"]),
     ('{"search": {"vector": [1.0, 2.0]}}', ["dataset"]),
     ('{"search": {"dataset": "fifty", "vector": "x"}}', ["vector|x"]),
+    ('{"search": {"dataset": "fifty", "vector": "AACAPwA="}}', ["bad_value", "5 bytes"]),
+    ('{"search": {"dataset": "fifty", "vector": "AACAPw=="}}', ["expected 2, got 1"]),
+    ('{"search": {"dataset": "fifty", "vector": "AADAfwAAgD8="}}', ["not_finite", "nan|NaN"]),
     ('{"search": {"dataset": "fifty", "vector": [1.0, 2.0], "ef": 0}}', ["ef", "0"]),
     ("\xff\xfe", [""]),
 ]
