@@ -120,12 +120,23 @@ def plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, (list, tuple, set, frozenset, range)):
         return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: plain(item) for name, item in value.items()}
     return value
 
 
+#: What goes as it is.
+_SIMPLE = frozenset([str, int, float, bool, list, dict])
+
+
 def without_none(options: Mapping[str, Any]) -> dict[str, Any]:
-    """What was said; the server refuses keys it does not know, null or not."""
-    return {name: value for name, value in options.items() if value is not None}
+    """What was said, as JSON holds it; the server refuses keys it does not know, null or not."""
+    return {name: _simple(value) for name, value in options.items() if value is not None}
+
+
+def _simple(value: Any) -> Any:
+    # Lists of filters and columns are plain already, and may be long.
+    return value if type(value) in _SIMPLE else plain(value)
 
 
 def check_query(vector: Any, options: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from longbow import InvalidArgument
-from longbow.requests import delete_body, filter_list, search_ticket
+from longbow.requests import delete_body, filter_list, plain, search_ticket
 from longbow.session import encode
 
 CONDITION = {"field": "year", "operator": ">", "value": 1990}
@@ -50,6 +50,28 @@ def test_a_search_for_several_and_one_for_text() -> None:
     assert text == {"search": {"dataset": "d", "text_query": "words"}}
     with pytest.raises(InvalidArgument, match="needs a vector, a text_query"):
         search_ticket("d", None, {})
+
+
+def test_options_are_plain_whatever_holds_them() -> None:
+    options = {
+        "k": np.int64(3),
+        "exact": np.bool_(True),
+        "max_distance": np.float32(0.5),
+        "ef": pa.scalar(40),
+        "beside": [{"column": "v", "vector": np.ones(2), "weight": np.float64(2)}],
+    }
+    options["beside"] = plain(options["beside"])
+    search = search_ticket("d", None, {"text_query": "w", **options})["search"]
+    assert search == {
+        "dataset": "d",
+        "text_query": "w",
+        "k": 3,
+        "exact": True,
+        "max_distance": 0.5,
+        "ef": 40,
+        "beside": [{"column": "v", "vector": [1.0, 1.0], "weight": 2.0}],
+    }
+    assert {type(search[name]) for name in ("k", "exact", "max_distance")} == {int, bool, float}
 
 
 IDS = [

@@ -53,8 +53,8 @@ impl Searcher<'_> {
     /// Whether all rows of the dataset are so few, of which a graph of whole vectors would compare most.
     pub(crate) fn is_small(&self, index: &Reached) -> bool {
         let by_vectors = matches!(&*index.graph, Graph::Hnsw(_));
-        // Others are converted as a whole for each scan.
-        by_vectors && self.column.native && (self.are_small() || self.are_short())
+        // Those of other types are converted as a whole for each scan.
+        by_vectors && (self.are_short() || self.column.native && self.are_small())
     }
 
     fn are_short(&self) -> bool {

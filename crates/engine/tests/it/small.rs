@@ -92,3 +92,14 @@ fn many_versions_of_few_rows_are_walked() {
     let strategy = reply.expect("a search").info.strategy;
     assert!(strategy.starts_with("graph"), "{strategy}");
 }
+
+/// As numpy's arrays are by default.
+#[test]
+fn few_bytes_are_compared_of_every_type() {
+    for element in [DataType::Float64, DataType::Float16, DataType::Int8] {
+        let engine = open_with(&MemoryDisk::new(), Some(Quantization::None));
+        put(&engine, &schema("euclidean", element, None), 0..100, 0);
+        wait_for_the_index(&engine);
+        check(&engine, (10, 10), "exact");
+    }
+}
