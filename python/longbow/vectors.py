@@ -247,8 +247,9 @@ def matrix(vectors: Any) -> pa.Array:
 def _cell(vector: Any) -> Any:
     if isinstance(vector, (list, tuple)) or is_numpy(vector):
         return vector
-    # Arrow arrays and the Series of pandas and polars, by what each can do.
-    for convert in ("to_pylist", "to_numpy", "to_list"):
+    # Arrow's arrays and scalars, the Series of pandas and polars, Python's own arrays and
+    # views, by what each can do.
+    for convert in ("to_pylist", "to_numpy", "to_list", "as_py", "tolist"):
         if hasattr(vector, convert):
             return getattr(vector, convert)()
     return vector

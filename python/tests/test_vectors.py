@@ -1,5 +1,6 @@
 """Vectors of every origin become one FixedSizeList, and bad ones are named."""
 
+import array
 import base64
 
 import numpy as np
@@ -114,6 +115,9 @@ QUERIES = [
     np.array([1, 2.5], "f2"),
     pa.array([1, 2.5]),
     pa.array([1, 2.5], pa.float32()),
+    pa.array([[1, 2.5]], pa.list_(pa.float32(), 2))[0],
+    array.array("d", [1, 2.5]),
+    memoryview(array.array("f", [1, 2.5])),
 ]
 
 
