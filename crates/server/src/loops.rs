@@ -6,11 +6,10 @@
 //! not hold up those beside it.
 
 use std::future::Future;
-use std::io::ErrorKind;
 use std::sync::Arc;
 use std::thread::available_parallelism;
-use std::time::Duration;
 
+use axum::serve::Listener;
 use futures::StreamExt;
 use futures::future::try_join_all;
 use futures::stream::BoxStream;
@@ -26,9 +25,6 @@ use crate::vigil::{Threads, Vigil};
 
 /// Connections as they come.
 pub(crate) type Connections = BoxStream<'static, std::io::Result<Connection>>;
-
-/// How long nothing is accepted where the system has no room for another connection.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// A thread, and its connections.
 struct Loop {
@@ -104,12 +100,20 @@ where
 }
 
 /// Gives each connection to the thread that has the fewest. Nothing listens any more when it ends: who calls then is refused.
-async fn deal(listener: TcpListener, loops: &[Loop], mut stopped: watch::Receiver<bool>) {
+async fn deal(mut listener: TcpListener, loops: &[Loop], mut stopped: watch::Receiver<bool>) {
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener) => accepted,
+            // Which waits for a while where the system has no room for another.
+            (accepted, _) = Listener::accept(&mut listener) => accepted,
             // An error means that the sender is gone, which is a stop as well.
             _ = stopped.wait_for(|stopped| *stopped) => return,
+        };
+        let accepted = accepted
+            .set_nodelay(true)
+            .and_then(|()| accepted.into_std());
+        let Ok(accepted) = accepted else {
+            // The client went away again.
+            continue;
         };
         let fewest = loops.iter().min_by_key(|to| Arc::strong_count(&to.counted));
         if let Some(to) = fewest {
@@ -117,33 +121,4 @@ async fn deal(listener: TcpListener, loops: &[Loop], mut stopped: watch::Receive
             let _ = to.dealt.send((accepted, Arc::clone(&to.counted)));
         }
     }
-}
-
-async fn accept(listener: &TcpListener) -> std::net::TcpStream {
-    loop {
-        let accepted = listener.accept().await.and_then(|(stream, _)| {
-            stream.set_nodelay(true)?;
-            stream.into_std()
-        });
-        match accepted {
-            Ok(stream) => return stream,
-            // The client went away again.
-            Err(error) if is_of_the_client(error.kind()) => {}
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
-}
-
-fn is_of_the_client(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::ConnectionRefused
-            | ErrorKind::ConnectionAborted
-            | ErrorKind::ConnectionReset
-            | ErrorKind::InvalidInput
-            | ErrorKind::NotConnected
-    )
 }

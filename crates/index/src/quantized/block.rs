@@ -124,13 +124,13 @@ impl Blocks {
         self.chunks.bytes()
     }
 
-    /// Bytes of nodes that were given back.
     /// Nodes that are not free.
     pub(super) fn taken(&self) -> u64 {
         let free = self.free.lock().len() as u64;
         u64::from(self.claimed()).saturating_sub(free)
     }
 
+    /// Bytes of nodes that were given back.
     pub(super) fn free_bytes(&self) -> usize {
         self.free.lock().len() * self.stride
     }
