@@ -20,6 +20,7 @@ use crate::filter::Filter;
 use crate::id::Id;
 use crate::loading::Load;
 use crate::options::Options;
+use crate::recall::{Pace, calibrate, measure_samples};
 use crate::recover::{Recovered, recover};
 use crate::shared::{Pending, Shared};
 use crate::{checkpoint, compact, hot, indexer, loading, maintenance, recall, vacuum};
@@ -290,7 +291,8 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         let mut all = 0;
         for index in dataset.indexes().iter() {
-            while let more @ 1.. = recall::measure_samples(self.shared(), &dataset, index, None)? {
+            let pace = Pace::new(self.shared(), (&dataset, index), None);
+            while let more @ 1.. = measure_samples(&pace)? {
                 all += more;
             }
         }
@@ -307,7 +309,7 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         for index in dataset.indexes().iter() {
             if index.graph().len() as u64 >= recall::LEAST_ROWS {
-                recall::calibrate(self.shared(), &dataset, index, None)?;
+                calibrate(&Pace::new(self.shared(), (&dataset, index), None))?;
             }
         }
         Ok(())

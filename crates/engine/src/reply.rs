@@ -221,6 +221,7 @@ impl Engine {
         // Words without a vector are one query, too.
         let pieces = all.chunks(most.max(1)).chain(all.is_empty().then_some(all));
         for vectors in pieces {
+            self.shared().note_search();
             let answers = asked.answer(vectors, &self.shared().helpers)?;
             if self.options().recall_share > 0.0 && asked.is_plain() {
                 asked.main.offer(dataset, view, vectors, &answers);

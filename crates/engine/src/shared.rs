@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     pub rebuilt_texts: AtomicUsize,
     /// Rung only at the end; the thread that measures recall sleeps on it.
     pub recall: Bell,
+    /// Whether there were searches since the thread that measures recall looked last.
+    pub searched: AtomicBool,
     /// For requests of many queries.
     pub helpers: Helpers,
     /// Held by whoever changes files of segments: sealing, compaction and checkpoints take turns.
@@ -102,6 +104,7 @@ impl Shared {
             rebuilt_graphs: AtomicUsize::new(0),
             rebuilt_texts: AtomicUsize::new(0),
             recall: Bell::default(),
+            searched: AtomicBool::new(false),
             helpers: Helpers::new(),
             files: Mutex::new(()),
             on_the_way: Arc::default(),
@@ -110,6 +113,13 @@ impl Shared {
             process_bytes_before,
             unsure: OnceLock::new(),
             next_file: AtomicU64::new(next_file),
+        }
+    }
+
+    /// A search is answered. What many threads have in their caches is written only if it changes.
+    pub fn note_search(&self) {
+        if !self.searched.load(Ordering::Relaxed) {
+            self.searched.store(true, Ordering::Relaxed);
         }
     }
 

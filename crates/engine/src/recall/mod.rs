@@ -15,6 +15,7 @@ mod gauge;
 mod made;
 mod measure;
 mod middle;
+mod pace;
 mod samples;
 mod thread;
 
@@ -26,6 +27,7 @@ use parking_lot::Mutex;
 pub(crate) use curve::{Curve, Judged, Moment};
 use gauge::Gauge;
 pub(crate) use measure::Look;
+pub(crate) use pace::Pace;
 pub(crate) use samples::Samples;
 pub(crate) use thread::{calibrate, measure_samples, run};
 

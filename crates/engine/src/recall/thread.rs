@@ -12,6 +12,7 @@ use super::curve::{Curve, Origin};
 use super::made::{Made, made};
 use super::measure::{CLASSES, Climb, Measured, share, truth};
 use super::middle::Middle;
+use super::pace::{Pace, ROUND};
 use super::{LEAST_ROWS, Recall};
 use crate::column_index::{ColumnIndex, Reached};
 use crate::dataset::Dataset;
@@ -26,12 +27,8 @@ use crate::view::View;
 const TOGETHER: usize = 8;
 /// Samples until which a gauge is new, and worth more time.
 const NEW: usize = 200;
-/// The part of its share that the thread takes where rows are not in memory: what it reads drives out what searches need.
-const WHERE_COLD: f64 = 0.05;
 /// One query in so many is measured by a calibration there, beyond the first ones.
 const FEWER_WHERE_COLD: usize = 8;
-/// How many times its share the thread takes for a new gauge, and for calibration.
-const HASTE: f64 = 5.0;
 /// Real queries that are measured anew by a calibration.
 const REAL: usize = 128;
 /// How many times as much as a query made to be like the rows a real one misses. On the three sets of `bench/ann` it is
@@ -41,9 +38,6 @@ const MADE_MISS: f32 = 2.0;
 const FAR_MISS: f32 = 3.0;
 /// The part of an index that may be missing, or come in the meantime, when it is measured: a hundredth.
 const GROWN: u64 = 100;
-/// Longest sleep.
-const ROUND: Duration = Duration::from_millis(200);
-
 /// The body of the thread. It takes what processor time nobody else wants, and of one core no more than its share.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let part = shared.options.recall_share;
@@ -92,46 +86,31 @@ fn round(shared: &Shared, turn: usize, due: &mut Due, part: f64) {
             while !index.recall.samples.take(TOGETHER).is_empty() {}
             continue;
         }
-        let (began, before) = (Instant::now(), reads());
-        if began >= due.calibration && is_due(dataset, index) {
-            say(
-                dataset,
-                index,
-                calibrate(shared, dataset, index, Some(part)),
-            );
-            due.calibration = rest(began, share_of(part, HASTE, before));
+        if Instant::now() >= due.calibration && is_due(dataset, index) {
+            let pace = Pace::new(shared, (dataset, index), Some(part))
+                .hasty()
+                .long();
+            say(dataset, index, calibrate(&pace));
+            due.calibration = pace.due();
         }
-        let (began, before) = (Instant::now(), reads());
-        if began < due.samples || shared.stopping.load(Ordering::Acquire) {
+        if Instant::now() < due.samples || shared.stopping.load(Ordering::Acquire) {
             continue;
         }
         let is_new = index.recall.gauge.lock().len() < NEW;
-        let measured = measure_samples(shared, dataset, index, Some(part));
+        let mut pace = Pace::new(shared, (dataset, index), Some(part));
+        if is_new {
+            pace = pace.hasty();
+        }
+        let measured = measure_samples(&pace);
         if !matches!(measured, Ok(0)) {
             idle = false;
-            let haste = if is_new { HASTE } else { 1.0 };
-            due.samples = rest(began, share_of(part, haste, before));
+            due.samples = pace.due();
         }
         say(dataset, index, measured.map(drop));
     }
     if idle {
         due.samples = due.samples.max(Instant::now() + ROUND / 4);
     }
-}
-
-/// The share for work of some haste, before which what this thread had read was so much. Work that had something read paused
-/// already, to take a part of the time that it lasted.
-fn share_of(part: f64, haste: f64, before: u64) -> f64 {
-    match reads() > before {
-        true => WHERE_COLD,
-        false => part * haste,
-    }
-}
-
-/// When to go on after work since `began`, to take no more than a share of the time.
-fn rest(began: Instant, share: f64) -> Instant {
-    let now = Instant::now();
-    now + (now - began).mul_f64((1.0 / share.min(1.0) - 1.0).max(0.0))
 }
 
 /// The curve stays as it was; nothing depends on it but efforts.
@@ -149,17 +128,13 @@ fn is_due(dataset: &Dataset, index: &ColumnIndex) -> bool {
     rows >= LEAST_ROWS && !grows && index.recall.curve().is_none_or(stale)
 }
 
-/// Measures queries, the last real ones and made ones, and makes the curve of them. With a `part`, it measures fewer where rows
-/// are not in memory, and takes no more than that part of the time.
+/// Measures queries, the last real ones and made ones, and makes the curve of them; fewer where rows are not in memory, if the pace
+/// says how much of the time it may take.
 ///
 /// # Errors
 /// If a batch cannot be read; the curve stays as it was.
-pub(crate) fn calibrate(
-    shared: &Shared,
-    dataset: &Dataset,
-    index: &ColumnIndex,
-    part: Option<f64>,
-) -> Result<()> {
+pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
+    let (shared, dataset, index) = (pace.shared, pace.dataset, pace.index);
     let _alone = index.recall.measuring.lock();
     let began = Instant::now();
     let (mut reached, mut view) = (index.reached(), dataset.view());
@@ -181,14 +156,20 @@ pub(crate) fn calibrate(
         if shared.stopping.load(Ordering::Acquire) {
             return Ok(());
         }
-        let mut later = left.split_off(left.len().min(TOGETHER * 4));
+        // Dead rows stay for a piece as long as it takes.
+        let most = if pace.was_searched() {
+            TOGETHER
+        } else {
+            TOGETHER * 4
+        };
+        let mut later = left.split_off(left.len().min(most));
         let (before, piece) = (reads(), left);
         // Anew for each: dead rows stay in the graph for whom an older view shows them.
         (reached, view) = (index.reached(), dataset.view());
         let column = view.schema.vector(&dataset.name, Some(&index.column))?;
         let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
         let most = CLASSES[CLASSES.len() - 1];
-        let pause = |since, before| pause(shared, (dataset, index), part, (since, before));
+        let pause = |since, before| pace.pause(since, before);
         let all = measure((vectors, &middle), most, &reached, (&view, column), &pause)?;
         if all.len() < piece.len() {
             return Ok(());
@@ -201,7 +182,7 @@ pub(crate) fn calibrate(
             };
             (*of, Arc::new(one))
         }));
-        if part.is_some() && reads() > before {
+        if pace.is_kept() && reads() > before {
             // Some of each kind.
             later = later.into_iter().step_by(FEWER_WHERE_COLD).collect();
         }
@@ -219,17 +200,12 @@ pub(crate) fn calibrate(
     Ok(())
 }
 
-/// Measures samples that wait, as many as go together; returns how many. With a `part`, it takes no more than that part of the
-/// time where rows are not in memory.
+/// Measures samples that wait, as many as go together; returns how many.
 ///
 /// # Errors
 /// If a batch cannot be read.
-pub(crate) fn measure_samples(
-    shared: &Shared,
-    dataset: &Dataset,
-    index: &ColumnIndex,
-    part: Option<f64>,
-) -> Result<usize> {
+pub(crate) fn measure_samples(pace: &Pace<'_>) -> Result<usize> {
+    let (shared, dataset, index) = (pace.shared, pace.dataset, pace.index);
     let _alone = index.recall.measuring.lock();
     let samples = index.recall.samples.take(TOGETHER);
     let Some(first) = samples.first() else {
@@ -242,7 +218,7 @@ pub(crate) fn measure_samples(
     let most = samples.iter().map(|sample| sample.k).max().unwrap_or(0);
     let vectors = samples.iter().map(|sample| sample.vector.clone()).collect();
     let k = most.max(CLASSES[CLASSES.len() - 1]);
-    let pause = |since, before| pause(shared, (dataset, index), part, (since, before));
+    let pause = |since, before| pace.pause(since, before);
     // Without a curve none is learned from, and looks are in vain.
     let curve = index.recall.curve();
     let middle = curve.map_or_else(Arc::default, |curve| Arc::clone(curve.middle()));
@@ -277,33 +253,6 @@ pub(crate) fn measure_samples(
 /// that came since are not visible in it, and a walk goes on for each that it meets.
 fn has_grown(reached: &Reached, rows: u64) -> bool {
     reached.graph.len() as u64 > rows + rows / GROWN
-}
-
-/// Waits, after work since `since` that had something read from the disk, until that was no more than a part of the time: what it reads
-/// drives out what searches need. `before` is how much this thread had had read then. Says to end if the node stops; with a `part`, too, where
-/// most of the graph is to leave it.
-fn pause(
-    shared: &Shared,
-    (dataset, index): (&Dataset, &ColumnIndex),
-    part: Option<f64>,
-    (since, before): (Instant, u64),
-) -> ControlFlow<()> {
-    if part.is_some() && vacuum::is_crowded(dataset, index) {
-        return ControlFlow::Break(());
-    }
-    let until = match part.filter(|_| reads() > before) {
-        Some(part) => rest(since, part),
-        None => since,
-    };
-    loop {
-        if shared.stopping.load(Ordering::Acquire) {
-            return ControlFlow::Break(());
-        }
-        match until.checked_duration_since(Instant::now()) {
-            Some(left) if !left.is_zero() => shared.recall.wait(left.min(ROUND)),
-            _ => return ControlFlow::Continue(()),
-        }
-    }
 }
 
 /// What each effort finds for each query, and its true neighbours; `pause` is called after each and amid the scan for all, and may end

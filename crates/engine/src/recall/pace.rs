@@ -1,0 +1,146 @@
+//! How much of the time measuring takes.
+//!
+//! It takes what processor time nobody else wants; but what it reads drives out what searches need, of the memory or of the
+//! caches, and on the way to them it is in theirs. So it rests for most of the time where rows have to be read from the disk,
+//! and a job that takes long where there are searches meanwhile.
+
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use longbow_disk::reads;
+
+use crate::column_index::ColumnIndex;
+use crate::dataset::Dataset;
+use crate::shared::Shared;
+use crate::vacuum;
+
+/// The share that jobs take where rows are not in memory.
+const WHERE_COLD: f64 = 0.05;
+/// How many times its share the thread takes for a new gauge, and for calibration.
+const HASTE: f64 = 5.0;
+/// Longest that a job rests for searches in all: of many rows it would take hours.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest sleep.
+pub(super) const ROUND: Duration = Duration::from_millis(200);
+
+/// The pace of a job for one index.
+pub(crate) struct Pace<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) dataset: &'a Dataset,
+    pub(super) index: &'a ColumnIndex,
+    /// The share of a core that it may take; without one it rests for nobody.
+    part: Option<f64>,
+    haste: f64,
+    /// Whether it rests for searches amid its work. What it sees of dead rows stays meanwhile.
+    is_long: bool,
+    began: Instant,
+    /// What this thread had had read from the disk then.
+    before: u64,
+    /// For how long it has rested for searches.
+    rested: Cell<Duration>,
+}
+
+impl<'a> Pace<'a> {
+    /// Of a job that begins now.
+    pub(crate) fn new(
+        shared: &'a Shared,
+        (dataset, index): (&'a Dataset, &'a ColumnIndex),
+        part: Option<f64>,
+    ) -> Self {
+        Pace {
+            shared,
+            dataset,
+            index,
+            part,
+            haste: 1.0,
+            is_long: false,
+            began: Instant::now(),
+            before: reads(),
+            rested: Cell::default(),
+        }
+    }
+
+    /// More of the time.
+    pub(super) fn hasty(mut self) -> Self {
+        self.haste = HASTE;
+        self
+    }
+
+    /// Rests for searches amid its work, in pieces after each of which it lets go of what it sees.
+    pub(super) fn long(mut self) -> Self {
+        self.is_long = true;
+        self
+    }
+
+    /// Whether it is held to a share.
+    pub(super) fn is_kept(&self) -> bool {
+        self.part.is_some()
+    }
+
+    /// Whether there are searches to rest for.
+    pub(super) fn was_searched(&self) -> bool {
+        let searched = &self.shared.searched;
+        self.is_kept()
+            && self.is_long
+            && self.rested.get() < PATIENCE
+            && searched.load(Ordering::Relaxed)
+    }
+
+    /// Rests after a piece of the job that began at `since`, when this thread had had read so much. Says to end if the node stops, and a job
+    /// that is held to a share where most of the graph is to leave it, too.
+    pub(super) fn pause(&self, since: Instant, before: u64) -> ControlFlow<()> {
+        let Some(part) = self.part else {
+            return self.wait_until(since);
+        };
+        if vacuum::is_crowded(self.dataset, self.index) {
+            return ControlFlow::Break(());
+        }
+        if reads() > before {
+            return self.wait_until(rest(since, part));
+        }
+        if !self.was_searched() {
+            return self.wait_until(since);
+        }
+        // Whoever searches from now on says so again.
+        self.shared.searched.store(false, Ordering::Relaxed);
+        let began = Instant::now();
+        let waited = self.wait_until(rest(since, self.share(part)));
+        self.rested.set(self.rested.get() + began.elapsed());
+        waited
+    }
+
+    /// Waits, unless the node stops.
+    fn wait_until(&self, until: Instant) -> ControlFlow<()> {
+        loop {
+            if self.shared.stopping.load(Ordering::Acquire) {
+                return ControlFlow::Break(());
+            }
+            match until.checked_duration_since(Instant::now()) {
+                Some(left) if !left.is_zero() => self.shared.recall.wait(left.min(ROUND)),
+                _ => return ControlFlow::Continue(()),
+            }
+        }
+    }
+
+    fn share(&self, part: f64) -> f64 {
+        (part * self.haste).min(1.0)
+    }
+
+    /// When the next such job may begin, now that this one is done, for all of them to take no more than their share of the time.
+    pub(super) fn due(&self) -> Instant {
+        // What had something read rested already, to take a part of the time that it lasted.
+        let share = match reads() > self.before {
+            true => WHERE_COLD,
+            false => self.share(self.part.unwrap_or(1.0)),
+        };
+        rest(self.began + self.rested.get(), share) - self.rested.get()
+    }
+}
+
+/// When to go on after work since `began`, to take no more than a share of the time.
+fn rest(began: Instant, share: f64) -> Instant {
+    let now = Instant::now();
+    now + (now - began).mul_f64((1.0 / share.min(1.0) - 1.0).max(0.0))
+}
