@@ -14,7 +14,7 @@ use super::scratch::Scratch;
 use crate::candidate::Candidate;
 
 /// Places in the front up to which a candidate's edges are asked for as soon as it is found.
-pub(super) const NEAR: usize = 8;
+pub(super) const NEAR: usize = 4;
 /// Neighbours that are compared before the limit is looked at again, on the levels above the lowest, where one node is
 /// mostly looked for.
 pub(super) const FEW: usize = 3;

@@ -303,16 +303,32 @@ fn rotate(rotation: &Rotation, vector: &mut [f32]) {
     unsafe { rotation.rotate::<__m512>(vector) }
 }
 
-/// Of `dim` bytes, at most 64 from `at` on; the others are not read, and zero.
+/// Of `dim` bytes the last 64; of fewer, all, and zeros behind them.
+///
+/// What lies behind 64 bytes or more is not read, not even past a mask: a load waits for all lines of the cache that it crosses, and
+/// the next one belongs to something else, which nobody asked for.
 ///
 /// # Safety
-/// There are `dim` bytes, and `at` is below.
+/// There are `dim` bytes, at least one.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
-unsafe fn load_bytes(from: *const i8, at: usize, dim: usize) -> __m512i {
-    let mask = u64::MAX >> (64 - (dim - at).min(64));
-    // SAFETY: the mask leaves out what lies behind `dim`.
-    unsafe { _mm512_maskz_loadu_epi8(mask, from.add(at)) }
+unsafe fn load_last(from: *const i8, dim: usize) -> __m512i {
+    // SAFETY: the caller vouches for the bytes, of which there are 64, or the mask leaves out what lies behind.
+    unsafe {
+        match dim.checked_sub(64) {
+            Some(begin) => _mm512_loadu_si512(from.add(begin).cast()),
+            None => _mm512_maskz_loadu_epi8(u64::MAX >> (64 - dim), from),
+        }
+    }
+}
+
+/// Which bytes of the register that [`load_last`] gives are at `at`, fewer than 64 before the end, or behind it.
+fn last(at: usize, dim: usize) -> u64 {
+    let rest = dim - at;
+    match dim < 64 {
+        true => u64::MAX >> (64 - rest),
+        false => u64::MAX << (64 - rest),
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
@@ -334,11 +350,23 @@ unsafe fn dot_i8(a: *const i8, b: *const i8, dim: usize, sum: i32) -> i32 {
         }
         at += 128;
     }
-    while at < dim {
+    if at + 64 <= dim {
         // SAFETY: the caller vouches for `dim` bytes of both.
-        let (x, y) = unsafe { (load_bytes(a, at, dim), load_bytes(b, at, dim)) };
+        let (x, y) = unsafe {
+            (
+                _mm512_loadu_si512(a.add(at).cast()),
+                _mm512_loadu_si512(b.add(at).cast()),
+            )
+        };
         totals[0] = _mm512_dpbusd_epi32(totals[0], _mm512_xor_si512(x, flip), y);
         at += 64;
+    }
+    if at < dim {
+        let last = last(at, dim);
+        // SAFETY: the caller vouches for `dim` bytes of both.
+        let (x, y) = unsafe { (load_last(a, dim), load_last(b, dim)) };
+        let y = _mm512_maskz_mov_epi8(last, y);
+        totals[1] = _mm512_dpbusd_epi32(totals[1], _mm512_xor_si512(x, flip), y);
     }
     // The total may wrap; the product does not, so what is left is right.
     let total = _mm512_reduce_add_epi32(_mm512_add_epi32(totals[0], totals[1]));
@@ -385,11 +413,11 @@ unsafe fn dot_query(planes: &Planes, code: *const i8) -> f32 {
         }
         at += 128;
     }
-    while at < dim {
-        // SAFETY: as above; the planes are zero up to the next multiple of 64 bytes.
+    if at + 64 <= dim {
+        // SAFETY: as above.
         let (x, high, low) = unsafe {
             (
-                load_bytes(code, at, dim),
+                _mm512_loadu_si512(code.add(at).cast()),
                 _mm512_loadu_si512(high.add(at).cast()),
                 _mm512_loadu_si512(low.add(at).cast()),
             )
@@ -398,6 +426,22 @@ unsafe fn dot_query(planes: &Planes, code: *const i8) -> f32 {
         totals[0] = _mm512_dpbusd_epi32(totals[0], x, high);
         totals[1] = _mm512_dpbusd_epi32(totals[1], x, low);
         at += 64;
+    }
+    if at < dim {
+        let last = last(at, dim);
+        // SAFETY: as above.
+        let x = unsafe { load_last(code, dim) };
+        let begin = dim.saturating_sub(64);
+        // SAFETY: the planes have as many bytes, and the mask leaves out what lies behind fewer than 64.
+        let (high, low) = unsafe {
+            (
+                _mm512_maskz_loadu_epi8(last, high.add(begin)),
+                _mm512_maskz_loadu_epi8(last, low.add(begin)),
+            )
+        };
+        let x = _mm512_xor_si512(x, flip);
+        totals[2] = _mm512_dpbusd_epi32(totals[2], x, high);
+        totals[3] = _mm512_dpbusd_epi32(totals[3], x, low);
     }
     let high = _mm512_add_epi32(totals[0], totals[2]);
     let low = _mm512_add_epi32(totals[1], totals[3]);
