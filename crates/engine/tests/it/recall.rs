@@ -218,3 +218,24 @@ fn few_rows_are_scanned_and_filters_keep_the_target() {
             .is_some_and(|note| note.contains("filter"))
     );
 }
+
+#[test]
+fn calibration_comes_while_searches_go_on() {
+    let options = Options {
+        recall_share: 0.02,
+        ..Options::new("data")
+    };
+    let engine = Engine::open(Arc::new(MemoryDisk::new()), options).expect("a sound folder");
+    put(&engine, &schema(None), 0..1_500);
+    // Without an end it does not come.
+    let calibrated = (0..u64::MAX).any(|at| {
+        let request = SearchRequest {
+            recall_target: Some(0.9),
+            ..SearchRequest::nearest(vector(1 << 40 | at % 100), K)
+        };
+        let info = engine.search("d", &request).expect("a good request").info;
+        info.recall_expected.is_some()
+    });
+    assert!(calibrated);
+    engine.close().expect("a sound engine");
+}
