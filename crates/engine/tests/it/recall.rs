@@ -231,7 +231,7 @@ fn calibration_comes_while_searches_go_on() {
     let calibrated = (0..u64::MAX).any(|at| {
         let request = SearchRequest {
             recall_target: Some(0.9),
-            ..SearchRequest::nearest(vector(1 << 40 | at % 100), K)
+            ..SearchRequest::nearest(vector((1 << 40) + at % 100), K)
         };
         let info = engine.search("d", &request).expect("a good request").info;
         info.recall_expected.is_some()
