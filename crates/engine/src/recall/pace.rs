@@ -71,6 +71,8 @@ impl<'a> Pace<'a> {
     /// Rests for searches amid its work, in pieces after each of which it lets go of what it sees.
     pub(super) fn long(mut self) -> Self {
         self.is_long = true;
+        // Of searches long before it knows nothing.
+        self.shared.searched.store(false, Ordering::Relaxed);
         self
     }
 
@@ -79,13 +81,10 @@ impl<'a> Pace<'a> {
         self.part.is_some()
     }
 
-    /// Whether there are searches to rest for.
+    /// Whether there are searches to rest for. What has something read goes by that.
     pub(super) fn was_searched(&self) -> bool {
-        let searched = &self.shared.searched;
-        self.is_kept()
-            && self.is_long
-            && self.rested.get() < PATIENCE
-            && searched.load(Ordering::Relaxed)
+        let may_rest = self.is_kept() && self.is_long && self.rested.get() < PATIENCE;
+        may_rest && reads() == self.before && self.shared.searched.load(Ordering::Relaxed)
     }
 
     /// Rests after a piece of the job that began at `since`, when this thread had had read so much. Says to end if the node stops, and a job
@@ -106,7 +105,9 @@ impl<'a> Pace<'a> {
         // Whoever searches from now on says so again.
         self.shared.searched.store(false, Ordering::Relaxed);
         let began = Instant::now();
-        let waited = self.wait_until(rest(since, self.share(part)));
+        let left = PATIENCE.saturating_sub(self.rested.get());
+        let until = rest(since, self.share(part)).min(began + left);
+        let waited = self.wait_until(until);
         self.rested.set(self.rested.get() + began.elapsed());
         waited
     }

@@ -38,6 +38,7 @@ const MADE_MISS: f32 = 2.0;
 const FAR_MISS: f32 = 3.0;
 /// The part of an index that may be missing, or come in the meantime, when it is measured: a hundredth.
 const GROWN: u64 = 100;
+
 /// The body of the thread. It takes what processor time nobody else wants, and of one core no more than its share.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let part = shared.options.recall_share;
@@ -169,9 +170,11 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
         let column = view.schema.vector(&dataset.name, Some(&index.column))?;
         let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
         let most = CLASSES[CLASSES.len() - 1];
+        let rows = reached.graph.len() as u64;
         let pause = |since, before| pace.pause(since, before);
         let all = measure((vectors, &middle), most, &reached, (&view, column), &pause)?;
-        if all.len() < piece.len() {
+        // Otherwise it is due again as soon as the index has caught up.
+        if all.len() < piece.len() || has_grown(&reached, rows) {
             return Ok(());
         }
         measured.extend(piece.iter().zip(all).map(|((of, _), (one, _))| {
@@ -182,7 +185,7 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
             };
             (*of, Arc::new(one))
         }));
-        if pace.is_kept() && reads() > before {
+        if pace.is_kept() && reads() > before && measured.len() >= TOGETHER * 4 {
             // Some of each kind.
             later = later.into_iter().step_by(FEWER_WHERE_COLD).collect();
         }
@@ -192,8 +195,7 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
         dataset = dataset.name, column = index.column, rows = moment.rows, queries = measured.len(), took = ?began.elapsed(),
         "index calibrated"
     );
-    // Otherwise it is due again as soon as the index has caught up.
-    if !measured.is_empty() && !has_grown(&reached, moment.rows) {
+    if !measured.is_empty() {
         let curve = Curve::new(measured, middle, moment);
         index.recall.curve.store(Some(Arc::new(curve)));
     }
