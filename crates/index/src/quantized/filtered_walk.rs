@@ -162,7 +162,11 @@ impl<'a> FilteredWalk<'a> {
                         self.judge(start, entries);
                     }
                     Begin::Over => {
-                        let next = self.scratch.front.pop();
+                        let next = self
+                            .scratch
+                            .front
+                            .pop()
+                            .map(|(node, distance, _)| (node, distance));
                         let Some((node, distance)) = next.or_else(|| self.bridge()) else {
                             return false;
                         };

@@ -168,13 +168,14 @@ impl Front {
         self.keys.partition_point(|key| distance(*key) < than)
     }
 
-    /// Marks the nearest that was not visited, and returns it with its distance.
+    /// Marks the nearest that was not visited, and returns it with its distance and its place.
     #[inline(always)]
-    pub(super) fn pop(&mut self) -> Option<(u32, f32)> {
+    pub(super) fn pop(&mut self) -> Option<(u32, f32, usize)> {
         let found = self.find(self.next)?;
         self.keys[found] |= VISITED;
         self.next = found + 1;
-        Some((node(self.keys[found]), distance(self.keys[found])))
+        let key = self.keys[found];
+        Some((node(key), distance(key), found))
     }
 
     /// The nearest that was not visited.
@@ -315,7 +316,7 @@ mod tests {
                 Step::Pop => {
                     let expected = model.peek().map(|at| {
                         model.list[at].2 = true;
-                        (model.list[at].1, model.list[at].0)
+                        (model.list[at].1, model.list[at].0, at)
                     });
                     prop_assert_eq!(front.pop(), expected);
                 }
@@ -365,7 +366,7 @@ mod tests {
         assert_eq!(front.push(1.0, 7), Some(0));
         assert_eq!(
             (front.limit(), front.pop()),
-            (f32::INFINITY, Some((7, 1.0)))
+            (f32::INFINITY, Some((7, 1.0, 0)))
         );
     }
 
@@ -376,8 +377,8 @@ mod tests {
         let node = NODES - 1;
         front.push(-0.0, node);
         front.push(f32::INFINITY, node - 1);
-        assert_eq!(front.pop(), Some((node, -0.0)));
-        assert_eq!(front.pop(), Some((node - 1, f32::INFINITY)));
+        assert_eq!(front.pop(), Some((node, -0.0, 0)));
+        assert_eq!(front.pop(), Some((node - 1, f32::INFINITY, 1)));
         assert_eq!(front.pop(), None);
     }
 }

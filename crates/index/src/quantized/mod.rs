@@ -32,6 +32,7 @@
 //! neighbour with release. A search reads codes with volatile loads; one that reads a half-changed code has a wrong
 //! estimate of one neighbour, and compares it in vain or passes it over this once.
 
+mod ahead;
 pub(crate) mod block;
 mod elsewhere;
 mod filtered;

@@ -4,12 +4,17 @@ use longbow_kernels::prefetch_all;
 
 use super::QuantizedGraph;
 use super::scratch::Scratch;
+use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
 use crate::space::Query;
 use crate::top_k::{Neighbor, TopK};
 
+/// Bytes of vectors that are on their way while one is compared: of more, the first would be driven out of the first level of the cache
+/// before they are.
+const ON_THEIR_WAY: usize = 32 << 10;
+
 impl QuantizedGraph {
-    /// Sorts what a walk found, and asks for the vectors of the nearest `k`.
+    /// Sorts what a walk found, and asks for the vectors of the nearest, of at most `k`.
     pub(super) fn ask_originals(
         &self,
         k: usize,
@@ -17,12 +22,21 @@ impl QuantizedGraph {
         scratch: &mut Scratch,
     ) {
         scratch.found.sort_unstable();
-        for candidate in scratch.found.iter().take(k) {
-            // SAFETY: walks find nodes that were written.
-            let row = unsafe { self.ground().blocks.row(candidate.node()) };
-            if let Some(vector) = originals.vector(row) {
-                prefetch_all(vector.as_ptr(), vector.len());
-            }
+        let first = scratch.found.iter().take(k.min(self.on_their_way()));
+        first.for_each(|candidate| self.ask_original(*candidate, originals));
+    }
+
+    /// How many vectors are.
+    fn on_their_way(&self) -> usize {
+        (ON_THEIR_WAY / self.space.row_bytes()).max(1)
+    }
+
+    #[inline(always)]
+    fn ask_original(&self, candidate: Candidate, originals: &dyn VectorSource) {
+        // SAFETY: walks find nodes that were written.
+        let row = unsafe { self.ground().blocks.row(candidate.node()) };
+        if let Some(vector) = originals.vector(row) {
+            prefetch_all(vector.as_ptr(), vector.len());
         }
     }
 
@@ -43,7 +57,11 @@ impl QuantizedGraph {
         } = scratch;
         let blocks = &self.ground().blocks;
         let mut top = TopK::new(k);
-        for candidate in found.iter() {
+        let ahead = self.on_their_way();
+        for (place, candidate) in found.iter().enumerate() {
+            if let Some(later) = found[..k.min(found.len())].get(place + ahead) {
+                self.ask_original(*later, originals);
+            }
             // SAFETY: walks find nodes that were written.
             let (row, error) = unsafe { (blocks.row(candidate.node()), blocks.error(*candidate)) };
             // The errors of those behind it are much alike.

@@ -1,4 +1,5 @@
 use super::QuantizedGraph;
+use super::ahead::Ahead;
 use super::block::NONE;
 use super::elsewhere::NARROW;
 use super::front::Front;
@@ -26,6 +27,7 @@ struct Visible<'a> {
     /// Of a chain of twins.
     most: usize,
     narrow: Narrow,
+    ahead: Ahead<'a>,
 }
 
 impl Admit for Visible<'_> {
@@ -65,6 +67,12 @@ impl Admit for Visible<'_> {
     unsafe fn narrow(&self, level: &Level, front: &mut Front) {
         // SAFETY: the caller vouches for the nodes.
         unsafe { level.narrow(self.narrow, front) };
+    }
+
+    #[inline(always)]
+    unsafe fn look_ahead(&self, level: &Level, followed: Option<(u32, usize)>) {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.ahead.ask(&level.blocks, followed) };
     }
 }
 
@@ -173,7 +181,8 @@ impl QuantizedGraph {
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         let _visit = self.enter();
-        let Some(mut walk) = self.begin(query, asked) else {
+        let ahead = Ahead::new(asked.originals, (asked.k, self.space.row_bytes()));
+        let Some(mut walk) = self.begin(query, asked, ahead) else {
             return Vec::new();
         };
         walk.run();
@@ -197,7 +206,8 @@ impl QuantizedGraph {
         self.in_turns(
             (queries.len(), asked.k, asked.originals),
             |place| {
-                let walk = self.begin(&queries[place], asked)?;
+                let ahead = Ahead::nothing(asked.originals);
+                let walk = self.begin(&queries[place], asked, ahead)?;
                 Some(Until::new(walk, asked.is_over))
             },
             |place, Until { walk, .. }| {
@@ -247,7 +257,12 @@ impl QuantizedGraph {
     }
 
     /// Begins a search; `None` if nothing can be found.
-    fn begin<'a>(&'a self, query: &Query, asked: Asked<'a>) -> Option<Walk<'a, Visible<'a>>> {
+    fn begin<'a>(
+        &'a self,
+        query: &Query,
+        asked: Asked<'a>,
+        ahead: Ahead<'a>,
+    ) -> Option<Walk<'a, Visible<'a>>> {
         if asked.k == 0 {
             return None;
         }
@@ -258,6 +273,7 @@ impl QuantizedGraph {
             visible: asked.visible,
             most: asked.k.max(TWINS),
             narrow,
+            ahead,
         };
         match Walk::new(
             self,

@@ -42,6 +42,14 @@ pub(super) trait Admit {
     /// The nodes in the front were written, and the writes happened before.
     #[inline(always)]
     unsafe fn narrow(&self, _level: &Level, _front: &mut Front) {}
+
+    /// Asks for what is read when the walk has ended; told after each step on the lowest level, when memory was asked for that the next
+    /// one reads, and with the node whose edges were followed, if some were, and its place in the front.
+    ///
+    /// # Safety
+    /// The node was written, and the write happened before.
+    #[inline(always)]
+    unsafe fn look_ahead(&self, _level: &Level, _followed: Option<(u32, usize)>) {}
 }
 
 /// Takes every node that stays in the graph: for building. One that leaves does not count.
@@ -191,11 +199,13 @@ impl<'a, A: Admit> Walk<'a, A> {
             if !self.asked.is_empty() {
                 self.compare();
                 self.ask();
+                self.look_ahead(None);
                 return true;
             }
-            if let Some((node, distance)) = self.scratch.front.pop() {
+            if let Some((node, distance, place)) = self.scratch.front.pop() {
                 self.follow(node, distance);
                 self.ask();
+                self.look_ahead(Some((node, place)));
                 return true;
             }
             if self.height == self.bottom {
@@ -392,6 +402,16 @@ impl<'a, A: Admit> Walk<'a, A> {
         } else {
             begin..begin + count
         };
+    }
+
+    /// # Safety
+    /// As [`Admit::look_ahead`].
+    #[inline(always)]
+    unsafe fn look_ahead(&self, followed: Option<(u32, usize)>) {
+        if self.height == self.bottom {
+            // SAFETY: the caller vouches for the node.
+            unsafe { self.admit.look_ahead(self.level(), followed) };
+        }
     }
 
     /// Compares the neighbours that were asked for.

@@ -1,0 +1,127 @@
+use std::cell::Cell;
+
+use longbow_kernels::prefetch_all;
+
+use super::block::Blocks;
+use crate::checkpoint::VectorSource;
+
+/// Bytes of original vectors that a walk asks for before it ends: of more, the first would be driven out of the second level of the cache
+/// before they are compared.
+const BYTES: usize = 128 << 10;
+/// Bytes that it asks for at a time. What comes next of the graph waits behind them.
+const PIECE: usize = 24 * 64;
+
+/// Original vectors that are asked for while a walk goes on.
+///
+/// A walk has followed the edges of all that it found when it ends, in the order of their distances. So of the nodes whose edges it
+/// follows while they are among the `k` nearest, almost all are found, and their original vectors are compared at the end. They come
+/// meanwhile, in pieces: a walk by itself leaves much of what memory can deliver unused.
+///
+/// Good for one walk at a time. Where several are under way, they leave nothing unused, and drive out of the cache what came too early.
+pub(super) struct Ahead<'a> {
+    originals: &'a dyn VectorSource,
+    /// Of how many of the nearest.
+    places: usize,
+    /// What is left of the last.
+    rest: Cell<&'a [u8]>,
+}
+
+impl<'a> Ahead<'a> {
+    /// For a walk that is by itself, whose `k` nearest are compared by vectors of so many bytes.
+    pub(super) fn new(originals: &'a dyn VectorSource, (k, bytes): (usize, usize)) -> Self {
+        Ahead {
+            places: k.min(BYTES / bytes.max(1)),
+            ..Ahead::nothing(originals)
+        }
+    }
+
+    /// Asks for nothing.
+    pub(super) fn nothing(originals: &'a dyn VectorSource) -> Self {
+        Ahead {
+            originals,
+            places: 0,
+            rest: Cell::new(&[]),
+        }
+    }
+
+    /// Asks for the next piece; first of all of the vector of a node whose edges were followed, if it had such a place among the nearest.
+    ///
+    /// # Safety
+    /// The node was written, and the write happened before.
+    #[inline(always)]
+    pub(super) unsafe fn ask(&self, blocks: &Blocks, followed: Option<(u32, usize)>) {
+        if self.places == 0 {
+            return;
+        }
+        if let Some((node, place)) = followed
+            && place < self.places
+        {
+            // SAFETY: the caller vouches for the node.
+            let row = unsafe { blocks.row(node) };
+            let vector = self.originals.vector(row).unwrap_or_default();
+            let rest = self.rest.replace(vector);
+            prefetch_all(rest.as_ptr(), rest.len());
+        }
+        let (piece, rest) = match self.rest.get() {
+            rest if rest.len() > PIECE => rest.split_at(PIECE),
+            rest => (rest, &[][..]),
+        };
+        prefetch_all(piece.as_ptr(), piece.len());
+        self.rest.set(rest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::vector8::Vector8;
+
+    /// Rows with a vector of two pieces and a byte; says which were asked for.
+    #[derive(Default)]
+    struct Rows {
+        vector: Vec<u8>,
+        asked: RefCell<Vec<u64>>,
+    }
+
+    impl VectorSource for Rows {
+        fn vector(&self, row: u64) -> Option<&[u8]> {
+            self.asked.borrow_mut().push(row);
+            (row != 103).then_some(&self.vector)
+        }
+    }
+
+    #[test]
+    fn vectors_of_the_nearest_are_asked_for_in_pieces() {
+        let blocks = Blocks::new(16, true);
+        for row in 100..106 {
+            let node = blocks.claim().expect("room");
+            // SAFETY: nobody else knows of the node.
+            unsafe { blocks.write(node, row, Vector8::new(&[1; 16], 1.0)) };
+        }
+        let rows = Rows {
+            vector: vec![0; 2 * PIECE + 1],
+            ..Rows::default()
+        };
+        let check = |ahead: &Ahead<'_>, followed, left: usize, asked: &[u64]| {
+            // SAFETY: all nodes were written.
+            unsafe { ahead.ask(&blocks, followed) };
+            assert_eq!(ahead.rest.get().len(), left, "{followed:?}");
+            assert_eq!(rows.asked.take(), asked, "{followed:?}");
+        };
+        let ahead = Ahead::new(&rows, (2, rows.vector.len()));
+        check(&ahead, None, 0, &[]);
+        check(&ahead, Some((0, 0)), PIECE + 1, &[100]);
+        check(&ahead, Some((1, 2)), 1, &[]);
+        check(&ahead, None, 0, &[]);
+        check(&ahead, Some((2, 1)), PIECE + 1, &[102]);
+        // What is left of the one before comes at once.
+        check(&ahead, Some((4, 0)), PIECE + 1, &[104]);
+        // The row is gone.
+        check(&ahead, Some((3, 0)), 0, &[103]);
+        check(&Ahead::nothing(&rows), Some((5, 0)), 0, &[]);
+        let many = Ahead::new(&rows, (usize::MAX, rows.vector.len()));
+        assert_eq!(many.places, BYTES / rows.vector.len());
+    }
+}
