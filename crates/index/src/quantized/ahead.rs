@@ -5,8 +5,8 @@ use longbow_kernels::prefetch_all;
 use super::block::Blocks;
 use crate::checkpoint::VectorSource;
 
-/// Bytes of original vectors that a walk asks for before it ends: of more, the first would be driven out of the second level of the cache
-/// before they are compared.
+/// Bytes of the nearest original vectors, which a walk asks for before it ends: of more, the first would be driven out of the second level
+/// of the cache before they are compared.
 const BYTES: usize = 128 << 10;
 /// Bytes that it asks for at a time. What comes next of the graph waits behind them.
 const PIECE: usize = 24 * 64;
@@ -14,10 +14,12 @@ const PIECE: usize = 24 * 64;
 /// Original vectors that are asked for while a walk goes on.
 ///
 /// A walk has followed the edges of all that it found when it ends, in the order of their distances. So of the nodes whose edges it
-/// follows while they are among the `k` nearest, almost all are found, and their original vectors are compared at the end. They come
+/// follows while they are among the `k` nearest, almost all stay among them, and their original vectors are compared at the end. These come
 /// meanwhile, in pieces: a walk by itself leaves much of what memory can deliver unused.
 ///
-/// Good for one walk at a time. Where several are under way, they leave nothing unused, and drive out of the cache what came too early.
+/// Good for one walk at a time on a thread. Where several are under way, they leave little unused, and drive out of the cache what came
+/// too early. Twins of a node are not asked for, and nodes of which no row is visible are in vain: hints need not be right.
+#[derive(Clone)]
 pub(super) struct Ahead<'a> {
     originals: &'a dyn VectorSource,
     /// Of how many of the nearest.
@@ -27,21 +29,19 @@ pub(super) struct Ahead<'a> {
 }
 
 impl<'a> Ahead<'a> {
-    /// For a walk that is by itself, whose `k` nearest are compared by vectors of so many bytes.
+    /// For a walk whose `k` nearest are compared by vectors of so many bytes; of 0 nearest it asks for nothing.
     pub(super) fn new(originals: &'a dyn VectorSource, (k, bytes): (usize, usize)) -> Self {
         Ahead {
-            places: k.min(BYTES / bytes.max(1)),
-            ..Ahead::nothing(originals)
+            originals,
+            places: k.min(BYTES / bytes),
+            rest: Cell::new(&[]),
         }
     }
 
-    /// Asks for nothing.
-    pub(super) fn nothing(originals: &'a dyn VectorSource) -> Self {
-        Ahead {
-            originals,
-            places: 0,
-            rest: Cell::new(&[]),
-        }
+    /// Whether the vector of a node with such a place is asked for.
+    #[inline(always)]
+    pub(super) fn takes(&self, place: usize) -> bool {
+        place < self.places
     }
 
     /// Asks for the next piece; first of all of the vector of a node whose edges were followed, if it had such a place among the nearest.
@@ -54,7 +54,7 @@ impl<'a> Ahead<'a> {
             return;
         }
         if let Some((node, place)) = followed
-            && place < self.places
+            && self.takes(place)
         {
             // SAFETY: the caller vouches for the node.
             let row = unsafe { blocks.row(node) };
@@ -120,7 +120,8 @@ mod tests {
         check(&ahead, Some((4, 0)), PIECE + 1, &[104]);
         // The row is gone.
         check(&ahead, Some((3, 0)), 0, &[103]);
-        check(&Ahead::nothing(&rows), Some((5, 0)), 0, &[]);
+        check(&Ahead::new(&rows, (0, 4)), Some((5, 0)), 0, &[]);
+        check(&Ahead::new(&rows, (1, BYTES + 1)), Some((5, 0)), 0, &[]);
         let many = Ahead::new(&rows, (usize::MAX, rows.vector.len()));
         assert_eq!(many.places, BYTES / rows.vector.len());
     }

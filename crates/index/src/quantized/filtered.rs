@@ -1,6 +1,7 @@
 //! Searches of the rows that pass a filter.
 
 use super::QuantizedGraph;
+use super::ahead::Ahead;
 use super::filtered_walk::FilteredWalk;
 use super::front::Front;
 use super::level::{LEVELS, Level};
@@ -59,6 +60,7 @@ struct FilteredSearch<'a> {
     k: usize,
     ef: usize,
     entries: Entries<'a>,
+    ahead: Ahead<'a>,
     /// Whether it may go through all nodes, which it tries once.
     may_go_through: bool,
     /// Whether what passes lies elsewhere than around the query, once a walk has found that out;
@@ -174,8 +176,9 @@ impl FilteredSearch<'_> {
         let scratch = self.leave();
         self.may_go_through = false;
         let narrow = Narrow::new(self.passing.graph.space.metric, self.k, self.ef);
+        let how = (self.by_chance, narrow, self.ahead.clone());
         // SAFETY: the caller vouches for the start.
-        let walk = unsafe { Through::walk(self.passing, (self.by_chance, narrow), start, scratch) };
+        let walk = unsafe { Through::walk(self.passing, how, start, scratch) };
         self.phase = walk.map_or_else(Phase::Between, Phase::Through);
     }
 
@@ -228,7 +231,8 @@ impl FilteredSearch<'_> {
             // SAFETY: the caller vouches for the start.
             Some(start) => unsafe {
                 let at = (start, self.entries);
-                let mut walk = FilteredWalk::new(self.passing, self.ef, at, scratch);
+                let how = (self.ef, self.ahead.clone());
+                let mut walk = FilteredWalk::new(self.passing, how, at, scratch);
                 walk.may_go_through = self.may_go_through;
                 walk.is_opposed = self.is_opposed == Some(true);
                 Phase::Below(walk)
@@ -257,7 +261,8 @@ impl QuantizedGraph {
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         let _visit = self.enter();
-        let Some(search) = self.begin_filtered(query, filtered) else {
+        let ahead = Ahead::new(originals, (filtered.k, self.space.row_bytes()));
+        let Some(search) = self.begin_filtered(query, filtered, ahead) else {
             return Vec::new();
         };
         let mut search = Until::new(search, filtered.is_over);
@@ -281,10 +286,12 @@ impl QuantizedGraph {
     ) -> Vec<Vec<Neighbor>> {
         let _visit = self.enter();
         let mut answers = vec![Vec::new(); queries.len()];
+        let k = if queries.len() == 1 { filtered.k } else { 0 };
         self.in_turns(
             (queries.len(), filtered.k, originals),
             |place| {
-                let search = self.begin_filtered(&queries[place], filtered)?;
+                let ahead = Ahead::new(originals, (k, self.space.row_bytes()));
+                let search = self.begin_filtered(&queries[place], filtered, ahead)?;
                 Some(Until::new(search, filtered.is_over))
             },
             |place, Until { walk: search, .. }| {
@@ -300,6 +307,7 @@ impl QuantizedGraph {
         &'a self,
         query: &Query,
         filtered: Filtered<'a>,
+        ahead: Ahead<'a>,
     ) -> Option<FilteredSearch<'a>> {
         if filtered.k == 0 {
             return None;
@@ -316,6 +324,7 @@ impl QuantizedGraph {
             k: filtered.k,
             ef: filtered.ef.max(filtered.k),
             entries: filtered.entries,
+            ahead,
             may_go_through: true,
             is_opposed: None,
             before: Vec::new(),

@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering;
 
 use longbow_kernels::rabitq::{Base, SLOTS};
 
+use super::ahead::Ahead;
 use super::block::{Blocks, NONE};
 use super::passing::Passing;
 use super::scratch::Scratch;
@@ -49,6 +50,7 @@ enum Begin<'a> {
 pub(super) struct FilteredWalk<'a> {
     pub(super) passing: Passing<'a>,
     pub(super) ef: usize,
+    ahead: Ahead<'a>,
     /// Which of `scratch.fresh` were asked for, and are compared next.
     asked: std::ops::Range<usize>,
     /// Whether those in `scratch.fresh` were met when they were put there.
@@ -85,13 +87,14 @@ impl<'a> FilteredWalk<'a> {
     /// The start was written, and the write happened before.
     pub(super) unsafe fn new(
         passing: Passing<'a>,
-        ef: usize,
+        (ef, ahead): (usize, Ahead<'a>),
         (start, entries): (Candidate, Entries<'a>),
         scratch: Box<Scratch>,
     ) -> Self {
         let mut walk = FilteredWalk {
             passing,
             ef,
+            ahead,
             asked: 0..0,
             met: false,
             is_sparse: false,
@@ -144,6 +147,7 @@ impl<'a> FilteredWalk<'a> {
     /// Takes a step; false if the walk has ended. What it found is then in `scratch.found`.
     #[inline(always)]
     pub(super) fn step(&mut self) -> bool {
+        let mut followed = None;
         // SAFETY: every link leads to a node that was written before it was linked.
         unsafe {
             if !self.asked.is_empty() {
@@ -162,11 +166,10 @@ impl<'a> FilteredWalk<'a> {
                         self.judge(start, entries);
                     }
                     Begin::Over => {
-                        let next = self
-                            .scratch
-                            .front
-                            .pop()
-                            .map(|(node, distance, _)| (node, distance));
+                        let next = self.scratch.front.pop();
+                        // All in the front pass.
+                        followed = next.map(|(node, _, place)| (node, place));
+                        let next = next.map(|(node, distance, _)| (node, distance));
                         let Some((node, distance)) = next.or_else(|| self.bridge()) else {
                             return false;
                         };
@@ -176,6 +179,8 @@ impl<'a> FilteredWalk<'a> {
             }
         }
         self.ask();
+        // SAFETY: nodes in the front were written.
+        unsafe { self.ahead.ask(self.blocks(), followed) };
         true
     }
 

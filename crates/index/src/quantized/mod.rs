@@ -10,7 +10,7 @@
 //! - The estimate does not decide: it only passes over neighbours that are too far even if it errs. The others are
 //!   compared by their eight-bit codes, so the walk goes by good distances and follows few edges (`walk`).
 //! - Vectors are not in the graph. The last candidates are compared by the originals, as far as the error of a code
-//!   leaves a doubt (`rerank`): distances returned are exact.
+//!   leaves a doubt (`rerank`): distances returned are exact. They come while the walk goes on (`ahead`).
 //! - A walk goes in steps that end where memory was asked for, so that one thread can have several under way (`search`).
 //!
 //! A search with a filter goes along the rows that pass (`filtered_walk`), or where most do through all (`through`), or compares just

@@ -9,12 +9,12 @@ use crate::checkpoint::VectorSource;
 use crate::space::Query;
 use crate::top_k::{Neighbor, TopK};
 
-/// Bytes of vectors that are on their way while one is compared: of more, the first would be driven out of the first level of the cache
-/// before they are.
+/// Bytes of vectors that are on their way while one is compared, or at least one vector: of more, the first would be driven out of the
+/// nearest cache before they are compared.
 const ON_THEIR_WAY: usize = 32 << 10;
 
 impl QuantizedGraph {
-    /// Sorts what a walk found, and asks for the vectors of the nearest, of at most `k`.
+    /// Sorts what a walk found, and asks for the vectors of the nearest: of at most `k`, and no more than are compared soon.
     pub(super) fn ask_originals(
         &self,
         k: usize,
@@ -26,7 +26,7 @@ impl QuantizedGraph {
         first.for_each(|candidate| self.ask_original(*candidate, originals));
     }
 
-    /// How many vectors are.
+    /// How many vectors are on their way while one is compared.
     fn on_their_way(&self) -> usize {
         (ON_THEIR_WAY / self.space.row_bytes()).max(1)
     }

@@ -165,7 +165,7 @@ struct Search<W> {
     /// The query's place in the batch.
     place: usize,
     walk: W,
-    /// Whether the walk has ended, and the vectors of what it found were asked for.
+    /// Whether the walk has ended, and the vectors of the nearest that it found were asked for.
     ended: bool,
 }
 
@@ -203,10 +203,11 @@ impl QuantizedGraph {
     ) -> Vec<Vec<Neighbor>> {
         let _visit = self.enter();
         let mut answers = vec![Vec::new(); queries.len()];
+        let k = if queries.len() == 1 { asked.k } else { 0 };
         self.in_turns(
             (queries.len(), asked.k, asked.originals),
             |place| {
-                let ahead = Ahead::nothing(asked.originals);
+                let ahead = Ahead::new(asked.originals, (k, self.space.row_bytes()));
                 let walk = self.begin(&queries[place], asked, ahead)?;
                 Some(Until::new(walk, asked.is_over))
             },

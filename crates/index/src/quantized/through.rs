@@ -7,6 +7,7 @@
 use std::cell::Cell;
 
 use super::QuantizedGraph;
+use super::ahead::Ahead;
 use super::front::Front;
 use super::level::{LEVELS, Level};
 use super::passing::Passing;
@@ -33,6 +34,7 @@ pub(super) struct Through<'a> {
     left: Cell<usize>,
     /// How many nodes may not pass and be nearer than all that do by chance.
     by_chance: usize,
+    ahead: Ahead<'a>,
 }
 
 impl Through<'_> {
@@ -73,6 +75,15 @@ impl Admit for Through<'_> {
             front.tighten(f32::NEG_INFINITY);
         }
     }
+
+    #[inline(always)]
+    unsafe fn look_ahead(&self, level: &Level, followed: Option<(u32, usize)>) {
+        // SAFETY: the caller vouches for the node.
+        unsafe {
+            let passes = |of: &(u32, usize)| self.ahead.takes(of.1) && self.passing.node(of.0);
+            self.ahead.ask(&level.blocks, followed.filter(passes));
+        }
+    }
 }
 
 /// Whether so many of all rows pass that the walk goes through the others, as far as is known beforehand.
@@ -81,7 +92,7 @@ pub(super) fn is_for(passing: u64, rows: usize) -> bool {
 }
 
 impl<'a> Through<'a> {
-    fn new(passing: Passing<'a>, by_chance: usize, narrow: Narrow) -> Self {
+    fn new(passing: Passing<'a>, by_chance: usize, narrow: Narrow, ahead: Ahead<'a>) -> Self {
         let ef = narrow.most;
         let few = ef.saturating_mul(IN_VAIN).saturating_add(FEWEST_IN_VAIN);
         let many = ef.saturating_mul(FAR_IN_VAIN).saturating_add(MOST_IN_VAIN);
@@ -90,6 +101,7 @@ impl<'a> Through<'a> {
             narrow,
             left: Cell::new(few.min(many)),
             by_chance,
+            ahead,
         }
     }
 
@@ -99,14 +111,14 @@ impl<'a> Through<'a> {
     /// If there is a start, it was written, and the write happened before.
     pub(super) unsafe fn walk(
         passing: Passing<'a>,
-        (by_chance, narrow): (usize, Narrow),
+        (by_chance, narrow, ahead): (usize, Narrow, Ahead<'a>),
         start: Option<Candidate>,
         mut scratch: Box<Scratch>,
     ) -> Result<Walk<'a, Self>, Box<Scratch>> {
         let graph: &QuantizedGraph = passing.graph;
         scratch.held.clear(narrow.most);
         // What is held says how much the front holds.
-        let (all, admit) = (usize::MAX, Through::new(passing, by_chance, narrow));
+        let (all, admit) = (usize::MAX, Through::new(passing, by_chance, narrow, ahead));
         match start {
             // SAFETY: the caller vouches for the start.
             Some(start) => Ok(unsafe { Walk::lowest(graph, start, all, admit, scratch) }),

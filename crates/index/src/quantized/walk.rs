@@ -43,8 +43,8 @@ pub(super) trait Admit {
     #[inline(always)]
     unsafe fn narrow(&self, _level: &Level, _front: &mut Front) {}
 
-    /// Asks for what is read when the walk has ended; told after each step on the lowest level, when memory was asked for that the next
-    /// one reads, and with the node whose edges were followed, if some were, and its place in the front.
+    /// Asks for what is read when the walk has ended. Told after each step on the lowest level that compares or follows edges, when memory
+    /// was asked for that the next one reads; with the node whose edges were followed, if some were, and its place in the front.
     ///
     /// # Safety
     /// The node was written, and the write happened before.

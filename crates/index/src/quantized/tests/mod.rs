@@ -1,3 +1,4 @@
+mod ahead;
 mod far_out;
 mod groups;
 mod haste;
