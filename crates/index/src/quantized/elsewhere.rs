@@ -7,8 +7,8 @@
 //! they look at one, and only a walk whose nearest node is much farther from the query than from its neighbours begins anew,
 //! and looks at [`WIDE`]. Queries unlike all rows do so in vain, for a few nodes more.
 //!
-//! Searches with a filter can't tell: what passes may be far. They look at so many at once where there are groups. Those by inner product
-//! can't either, for on the sphere queries are far from all.
+//! Searches with a filter that go along what passes can't tell: that may be far. They look at so many at once where there are groups. Those by
+//! inner product can't either, for on the sphere queries are far from all.
 
 use std::sync::atomic::Ordering;
 
@@ -54,10 +54,15 @@ impl<A: Admit> Walk<'_, A> {
             return false;
         }
         let Scratch {
-            found, elsewhere, ..
+            found,
+            elsewhere,
+            held,
+            ..
         } = &mut *self.scratch;
         elsewhere.clear();
         elsewhere.append(found);
+        // What it meets again is not to be held twice.
+        held.restart();
         self.before = Some(nearest);
         let has_begun = self.begin_above(LEVELS - 1);
         if !has_begun {

@@ -51,6 +51,11 @@ impl Front {
         self.uncounted = 0;
     }
 
+    /// Holds nothing any more, and then as many as before.
+    pub(super) fn restart(&mut self) {
+        self.clear(self.capacity - self.uncounted);
+    }
+
     /// Does not count a candidate that was the last to be taken: what it drove out comes back, and one more is held for as long as it is
     /// not the farthest itself.
     pub(super) fn discount(&mut self, candidate: Candidate) {

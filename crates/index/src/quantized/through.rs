@@ -8,6 +8,7 @@ use std::cell::Cell;
 
 use super::QuantizedGraph;
 use super::ahead::Ahead;
+use super::elsewhere::NARROW;
 use super::front::Front;
 use super::level::{LEVELS, Level};
 use super::passing::Passing;
@@ -15,6 +16,7 @@ use super::scratch::Scratch;
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::narrow::Narrow;
+use longbow_kernels::Metric;
 
 /// Nodes that do not pass, for each that is to be held, after which a walk gives up.
 const IN_VAIN: usize = 16;
@@ -119,16 +121,15 @@ impl<'a> Through<'a> {
         scratch.held.clear(narrow.most);
         // What is held says how much the front holds.
         let (all, admit) = (usize::MAX, Through::new(passing, by_chance, narrow, ahead));
-        match start {
+        if let Some(start) = start {
             // SAFETY: the caller vouches for the start.
-            Some(start) => Ok(unsafe { Walk::lowest(graph, start, all, admit, scratch) }),
-            None => Walk::new(
-                graph,
-                (0, LEVELS - 1),
-                (all, graph.breadth()),
-                admit,
-                scratch,
-            ),
+            return Ok(unsafe { Walk::lowest(graph, start, all, admit, scratch) });
         }
+        // It goes through what does not pass, too, and so can tell as one without a filter where all that it meets is far.
+        let looks = graph.space.metric != Metric::Dot;
+        let above = if looks { NARROW } else { graph.breadth() };
+        let mut walk = Walk::new(graph, (0, LEVELS - 1), (all, above), admit, scratch)?;
+        walk.looks = looks;
+        Ok(walk)
     }
 }

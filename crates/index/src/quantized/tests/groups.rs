@@ -9,6 +9,7 @@ use longbow_kernels::{Metric, Scalar};
 use super::led_to::reached_from;
 use crate::checkpoint::VectorSource;
 use crate::error::Result;
+use crate::filtered::{Entries, Filtered};
 use crate::mix::{drawn, mix};
 use crate::quantized::block::FREE;
 use crate::quantized::{Progress, QuantizedGraph, QuantizedParams};
@@ -70,7 +71,8 @@ impl Groups {
         rows.try_for_each(|row| graph.insert(row, &self.bytes[row as usize]))
     }
 
-    /// Checks that hardly one of some rows is not found in its group by its own vector.
+    /// Checks that hardly one of some rows is not found in its group by its own vector, neither among all nor among those that pass a
+    /// filter that most pass.
     fn check(
         &self,
         graph: &QuantizedGraph,
@@ -78,25 +80,42 @@ impl Groups {
         dead: &HashSet<u64>,
         what: &str,
     ) -> Result<()> {
-        let (mut asked, mut lost) = (0, Vec::new());
+        let (mut asked, mut lost) = (0, [Vec::new(), Vec::new()]);
+        let is_live = |row: u64| !dead.contains(&row);
         for row in rows {
             let (vector, group) = &self.rows[row as usize];
             let query = Query::new(graph.space(), vector)?;
             let mut stats = SearchStats::default();
-            let visible = |row: u64| !dead.contains(&row);
-            let found = graph.search(&query, 1, 50, &visible, self, &mut stats);
-            let of = |row: u64| self.rows[row as usize].1;
+            let passes = |other| is_live(other) && (other == row || !mix(other).is_multiple_of(10));
+            let filtered = Filtered {
+                k: 1,
+                ef: 50,
+                passes: &passes,
+                entries: Entries {
+                    rows: &[],
+                    passing: Some(self.rows.len() as u64 / 10 * 9),
+                    coded: None,
+                },
+                is_over: None,
+            };
+            let all = graph.search(&query, 1, 50, &is_live, self, &mut stats);
+            let passing = graph.search_filtered(&query, filtered, self, &mut stats);
             asked += 1;
-            if found.first().is_none_or(|found| of(found.row) != *group) {
-                lost.push(*group);
+            for (found, lost) in [all, passing].iter().zip(&mut lost) {
+                let of = |row: u64| self.rows[row as usize].1;
+                if found.first().is_none_or(|found| of(found.row) != *group) {
+                    lost.push(*group);
+                }
             }
         }
-        let count = lost.len();
-        lost.dedup();
-        assert!(
-            count * 100 <= asked,
-            "{what}: {count} of {asked} rows are not found, of groups {lost:?}"
-        );
+        for (mut lost, among) in lost.into_iter().zip(["all", "those that pass"]) {
+            let count = lost.len();
+            lost.dedup();
+            assert!(
+                count * 100 <= asked,
+                "{what}: {count} of {asked} rows are not found among {among}, of groups {lost:?}"
+            );
+        }
         Ok(())
     }
 }
