@@ -52,15 +52,22 @@ class Local:
         k = asked.k
         if asked.is_plain:
             plain = (k, asked.ef, bool(asked.exact), asked.column)
-            told, kind, distances = self.engine.nearest(dataset, queries, plain)
+            try:
+                told, kind, distances = self.engine.nearest(dataset, queries, plain)
+            except (BufferError, OverflowError, TypeError):
+                # What the engine cannot take as it is: not aligned, or of another type.
+                queries = vectors.floats(queries)
+                told, kind, distances = self._nearest_where(dataset, queries, asked)
         else:
-            search = _search(dataset, asked)
-            told, kind, distances = self.engine.nearest_where(search, queries)
+            told, kind, distances = self._nearest_where(dataset, queries, asked)
         ids = numpy.ids(told, kind)
         distances = numpy.distances(distances)
         if queries.ndim == 1:
             return ids, distances
         return ids.reshape(-1, k), distances.reshape(-1, k)
+
+    def _nearest_where(self, dataset: str, queries: Any, asked: Asked) -> tuple[Any, str, Any]:
+        return self.engine.nearest_where(_search(dataset, asked), queries)
 
     def join(self, dataset: str, given: Any, k: int, ef: int | None) -> AnswerStream:
         search = encode({"dataset": dataset, "k": k, **({} if ef is None else {"ef": ef})})

@@ -264,7 +264,7 @@ def floats(vectors: Any) -> Any:
     """
     if is_numpy(vectors) and vectors.dtype.str[1:] == "f4" and vectors.ndim in (1, 2):
         if vectors.dtype.isnative and (vectors.ndim == 1 or vectors.shape[1]):
-            return vectors
+            return vectors if vectors.flags.aligned else vectors.copy()
     many = is_many(vectors)
     array = matrix(vectors if many else [vectors])
     flat = array.flatten().cast(pa.float32(), safe=False)

@@ -233,3 +233,27 @@ def test_filters_that_are_equal_and_not_the_same_are_told_apart(memory) -> None:
                 memory.search_numpy("d", MATRIX[0], filters=filters)
         with pytest.raises(longbow.InvalidArgument):
             memory.search_numpy("d", MATRIX[0], ef=[], filters=("id", "=", 1))
+
+
+@pytest.mark.parametrize(
+    "asked", [{"k": "3"}, {"k": 2.5}, {"k": 2**70}, {"ef": []}, {"ef": 2**70}, {"column": 7}]
+)
+def test_an_option_of_another_type_is_refused_with_filters_and_without(memory, asked) -> None:
+    memory.insert("d", MATRIX)
+    codes = set()
+    for filters in [None, ("id", ">=", 0)]:
+        with pytest.raises(longbow.InvalidArgument) as refused:
+            memory.search_numpy("d", MATRIX[0], filters=filters, **asked)
+        codes.add(refused.value.code)
+    assert len(codes) == 1
+
+
+def test_arrays_that_are_not_aligned_are_searched_for(memory) -> None:
+    room = bytearray(1 + MATRIX[:2].nbytes)
+    shifted = np.frombuffer(room, "f4", MATRIX[:2].size, offset=1).reshape(MATRIX[:2].shape)
+    shifted[:] = MATRIX[:2]
+    assert not shifted.flags.aligned
+    memory.insert("d", MATRIX)
+    assert memory.search_numpy("d", shifted, k=1)[0].tolist() == [[0], [1]]
+    assert memory.search_numpy("d", shifted[1], k=1)[0].tolist() == [1]
+    assert memory.search("d", shifted[1], k=1)["id"].to_pylist() == [1]
