@@ -54,9 +54,13 @@ class Local:
             plain = (k, asked.ef, bool(asked.exact), asked.column)
             try:
                 told, kind, distances = self.engine.nearest(dataset, queries, plain)
-            except (BufferError, OverflowError, TypeError):
-                # What the engine cannot take as it is: not aligned, or of another type.
-                queries = vectors.floats(queries)
+            except BufferError:
+                # It is not aligned.
+                queries = vectors.floats(given)
+                told, kind, distances = self.engine.nearest(dataset, queries, plain)
+            except (OverflowError, TypeError):
+                # An option is of another type, which is refused by a code, or made plain.
+                queries = vectors.floats(given)
                 told, kind, distances = self._nearest_where(dataset, queries, asked)
         else:
             told, kind, distances = self._nearest_where(dataset, queries, asked)
@@ -67,6 +71,8 @@ class Local:
         return ids.reshape(-1, k), distances.reshape(-1, k)
 
     def _nearest_where(self, dataset: str, queries: Any, asked: Asked) -> tuple[Any, str, Any]:
+        if asked.k is None:
+            raise InvalidArgument("bad_value", "k is None; expected a number of rows")
         return self.engine.nearest_where(_search(dataset, asked), queries)
 
     def join(self, dataset: str, given: Any, k: int, ef: int | None) -> AnswerStream:

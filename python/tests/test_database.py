@@ -236,15 +236,17 @@ def test_filters_that_are_equal_and_not_the_same_are_told_apart(memory) -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [{"k": "3"}, {"k": 2.5}, {"k": 2**70}, {"ef": []}, {"ef": 2**70}, {"column": 7}]
+    "asked",
+    [{"k": "3"}, {"k": 2.5}, {"k": None}, {"k": 2**70}, {"ef": []}, {"ef": 2**70}, {"column": 7}],
 )
 def test_an_option_of_another_type_is_refused_with_filters_and_without(memory, asked) -> None:
     memory.insert("d", MATRIX)
     codes = set()
     for filters in [None, ("id", ">=", 0)]:
-        with pytest.raises(longbow.InvalidArgument) as refused:
-            memory.search_numpy("d", MATRIX[0], filters=filters, **asked)
-        codes.add(refused.value.code)
+        for queries in [MATRIX[0], MATRIX[:2].tolist()]:
+            with pytest.raises(longbow.InvalidArgument) as refused:
+                memory.search_numpy("d", queries, filters=filters, **asked)
+            codes.add(refused.value.code)
     assert len(codes) == 1
 
 

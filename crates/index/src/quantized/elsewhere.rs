@@ -54,15 +54,15 @@ impl<A: Admit> Walk<'_, A> {
             return false;
         }
         let Scratch {
+            front,
+            held,
             found,
             elsewhere,
-            held,
             ..
         } = &mut *self.scratch;
+        self.admit.begin_anew((front, held));
         elsewhere.clear();
         elsewhere.append(found);
-        // What it meets again is not to be held twice.
-        held.restart();
         self.before = Some(nearest);
         let has_begun = self.begin_above(LEVELS - 1);
         if !has_begun {

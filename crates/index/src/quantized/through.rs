@@ -32,8 +32,11 @@ const OF_TEN: u64 = 4;
 pub(super) struct Through<'a> {
     passing: Passing<'a>,
     narrow: Narrow,
-    /// Nodes that may yet be met and not pass.
+    /// Nodes that may be met and not pass, of which so many are left.
+    in_vain: usize,
     left: Cell<usize>,
+    /// What it had found out when it began anew.
+    was_opposed: Cell<bool>,
     /// How many nodes may not pass and be nearer than all that do by chance.
     by_chance: usize,
     ahead: Ahead<'a>,
@@ -43,9 +46,15 @@ impl Through<'_> {
     /// Whether a walk that has ended found that what passes lies elsewhere than around the query: it gave up, or
     /// more that do not pass are nearer than all that do, than by chance.
     pub(super) fn is_opposed(&self, scratch: &Scratch) -> bool {
-        let nearest = scratch.held.nearest();
-        let nearer = nearest.map_or(0, |nearest| scratch.front.nearer(nearest));
-        self.left.get() == 0 || nearer > self.by_chance
+        self.finds_opposed(&scratch.front, &scratch.held)
+    }
+
+    fn finds_opposed(&self, front: &Front, held: &Front) -> bool {
+        // Where it began anew in vain, the front is of another level.
+        let nearer = held.nearest().map_or(self.was_opposed.get(), |nearest| {
+            front.nearer(nearest) > self.by_chance
+        });
+        self.left.get() == 0 || nearer
     }
 }
 
@@ -74,8 +83,15 @@ impl Admit for Through<'_> {
         let left = self.left.get().saturating_sub(1);
         self.left.set(left);
         if left == 0 {
-            front.tighten(f32::NEG_INFINITY);
+            front.pass_by(f32::NEG_INFINITY);
         }
+    }
+
+    fn begin_anew(&self, (front, held): (&Front, &mut Front)) {
+        self.was_opposed.set(self.finds_opposed(front, held));
+        self.left.set(self.in_vain);
+        // What it meets again is not to be held twice.
+        held.restart();
     }
 
     #[inline(always)]
@@ -101,7 +117,9 @@ impl<'a> Through<'a> {
         Through {
             passing,
             narrow,
+            in_vain: few.min(many),
             left: Cell::new(few.min(many)),
+            was_opposed: Cell::new(false),
             by_chance,
             ahead,
         }

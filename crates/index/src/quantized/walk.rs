@@ -43,6 +43,9 @@ pub(super) trait Admit {
     #[inline(always)]
     unsafe fn narrow(&self, _level: &Level, _front: &mut Front) {}
 
+    /// Told what a walk holds that begins anew, since all that it met is far: see `elsewhere`.
+    fn begin_anew(&self, _fronts: (&Front, &mut Front)) {}
+
     /// Asks for what is read when the walk has ended. Told after each step on the lowest level that compares or follows edges, when memory
     /// was asked for that the next one reads; with the node whose edges were followed, if some were, and its place in the front.
     ///

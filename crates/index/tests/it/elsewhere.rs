@@ -90,6 +90,30 @@ fn codes_find_the_nearest_far_from_a_lump() -> Result<()> {
     Ok(())
 }
 
+/// A walk through what does not pass finds all that it meets far, and nothing nearer from elsewhere: what it found out before stays true.
+#[test]
+fn queries_behind_a_lump_that_does_not_pass_are_left_to_a_scan() -> Result<()> {
+    let mut data = with_a_lump()?;
+    let mut dice = Dice(11);
+    let mut point = || -> Vec<f32> { (0..DIM).map(|_| 40.0 + dice.normal()).collect() };
+    let queries: Result<Vec<Query>> = (0..50).map(|_| Query::new(data.space, &point())).collect();
+    data.queries = queries?;
+    let graph: QuantizedGraph = QuantizedGraph::new(data.space, QuantizedParams::default())?;
+    graph.prepare(data.bytes.chunks_exact(data.space.row_bytes()).step_by(16));
+    (0..data.rows() as u64).try_for_each(|row| graph.insert(row, data.vector(row)))?;
+    let search = |query: &Query, asked: Filtered<'_>| {
+        graph.search_filtered(query, asked, &data, &mut SearchStats::default())
+    };
+    let clustered = |row: u64| row < CLUSTERED as u64;
+    // Before and after all of the lump may be gone through.
+    for ef in [50, 300] {
+        let (found, left) = recall(&data, (&clustered, ef, true), search);
+        println!("{ef}: {found}, {left} left");
+        assert_eq!(left, 1.0, "{ef}: {found}");
+    }
+    Ok(())
+}
+
 #[test]
 fn whole_vectors_far_from_a_lump_are_left_to_a_scan() -> Result<()> {
     let data = with_a_lump()?;
