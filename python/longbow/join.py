@@ -64,13 +64,17 @@ class Join(AnswerStream):
 
     A single message is written before any answer is read: where the server
     refuses it, the end of the answers is then not read while the end of the
-    queries is being written, which pyarrow does not bear (the process ends).
+    queries is being written, which pyarrow does not bear (the process ends). For
+    the same reason the exchange begins when there is a message at all.
     """
 
     def __init__(
         self, session: Session, messages: Iterator[pa.RecordBatch], at_once: bool = False
     ) -> None:
-        self._messages = messages
+        first = next(messages, None)
+        if first is None:
+            raise InvalidArgument("missing_query", "no vectors to search for")
+        self._first, self._messages = first, messages
         self._fault: Exception | None = None
         descriptor = flight.FlightDescriptor.for_command(b"VectorSearch")
         with translated():
@@ -92,15 +96,11 @@ class Join(AnswerStream):
             self._thread.join(seconds)
 
     def _write(self) -> None:
-        begun = False
         try:
+            self._writer.begin(self._first.schema)
+            self._writer.write_batch(self._first)
             for message in self._messages:
-                if not begun:
-                    self._writer.begin(message.schema)
-                    begun = True
                 self._writer.write_batch(message)
-            if not begun:
-                raise InvalidArgument("missing_query", "no vectors to search for")
         except Exception as error:  # Kept for the reading side, which raises it.
             self._fault = error
         try:

@@ -8,7 +8,7 @@ import pytest
 from double import Double
 
 import longbow
-from longbow.join import BATCH_QUERIES
+from longbow.join import BATCH_QUERIES, Join
 
 RANDOM = np.random.default_rng(3)
 MATRIX = RANDOM.normal(size=(600, 8)).astype("f4")
@@ -84,6 +84,11 @@ def test_bad_queries_are_refused(client, points, queries, k, code) -> None:
     with pytest.raises(longbow.InvalidArgument) as caught:
         client.search_many(points, queries, k=k)
     assert caught.value.code == code
+
+
+def test_without_a_query_no_exchange_begins() -> None:
+    with pytest.raises(longbow.InvalidArgument, match="missing_query"):
+        Join(None, iter([]))
 
 
 def test_a_refusal_in_the_middle_arrives() -> None:
