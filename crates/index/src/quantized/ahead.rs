@@ -76,33 +76,24 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
+    use crate::quantized::tests::ahead::Rows;
     use crate::vector8::Vector8;
-
-    /// Rows with a vector of two pieces and a byte; says which were asked for.
-    #[derive(Default)]
-    struct Rows {
-        vector: Vec<u8>,
-        asked: RefCell<Vec<u64>>,
-    }
-
-    impl VectorSource for Rows {
-        fn vector(&self, row: u64) -> Option<&[u8]> {
-            self.asked.borrow_mut().push(row);
-            (row != 103).then_some(&self.vector)
-        }
-    }
 
     #[test]
     fn vectors_of_the_nearest_are_asked_for_in_pieces() {
+        // Of the last row there is no vector.
+        const ROWS: u64 = 6;
         let blocks = Blocks::new(16, true);
-        for row in 100..106 {
+        for row in 0..ROWS {
             let node = blocks.claim().expect("room");
             // SAFETY: nobody else knows of the node.
             unsafe { blocks.write(node, row, Vector8::new(&[1; 16], 1.0)) };
         }
+        let stride = 2 * PIECE + 1;
         let rows = Rows {
-            vector: vec![0; 2 * PIECE + 1],
-            ..Rows::default()
+            bytes: vec![0; stride * (ROWS as usize - 1)],
+            stride,
+            asked: RefCell::default(),
         };
         let check = |ahead: &Ahead<'_>, followed, left: usize, asked: &[u64]| {
             // SAFETY: all nodes were written.
@@ -110,19 +101,19 @@ mod tests {
             assert_eq!(ahead.rest.get().len(), left, "{followed:?}");
             assert_eq!(rows.asked.take(), asked, "{followed:?}");
         };
-        let ahead = Ahead::new(&rows, (2, rows.vector.len()));
+        let ahead = Ahead::new(&rows, (2, stride));
         check(&ahead, None, 0, &[]);
-        check(&ahead, Some((0, 0)), PIECE + 1, &[100]);
+        check(&ahead, Some((0, 0)), PIECE + 1, &[0]);
         check(&ahead, Some((1, 2)), 1, &[]);
         check(&ahead, None, 0, &[]);
-        check(&ahead, Some((2, 1)), PIECE + 1, &[102]);
+        check(&ahead, Some((2, 1)), PIECE + 1, &[2]);
         // What is left of the one before comes at once.
-        check(&ahead, Some((4, 0)), PIECE + 1, &[104]);
+        check(&ahead, Some((4, 0)), PIECE + 1, &[4]);
         // The row is gone.
-        check(&ahead, Some((3, 0)), 0, &[103]);
-        check(&Ahead::new(&rows, (0, 4)), Some((5, 0)), 0, &[]);
-        check(&Ahead::new(&rows, (1, BYTES + 1)), Some((5, 0)), 0, &[]);
-        let many = Ahead::new(&rows, (usize::MAX, rows.vector.len()));
-        assert_eq!(many.places, BYTES / rows.vector.len());
+        check(&ahead, Some((5, 0)), 0, &[5]);
+        check(&Ahead::new(&rows, (0, 4)), Some((1, 0)), 0, &[]);
+        check(&Ahead::new(&rows, (1, BYTES + 1)), Some((1, 0)), 0, &[]);
+        let many = Ahead::new(&rows, (usize::MAX, stride));
+        assert_eq!(many.places, BYTES / stride);
     }
 }

@@ -15,16 +15,17 @@ use crate::vector_index::VectorIndex;
 const DIM: usize = 128;
 const ROWS: u64 = 600;
 
-/// The vectors of all rows, and which were asked for, one after the other.
-struct Rows {
-    bytes: Vec<u8>,
-    asked: RefCell<Vec<u64>>,
+/// The vectors of all rows, of one length, and which were asked for, one after the other.
+pub(in crate::quantized) struct Rows {
+    pub(in crate::quantized) bytes: Vec<u8>,
+    pub(in crate::quantized) stride: usize,
+    pub(in crate::quantized) asked: RefCell<Vec<u64>>,
 }
 
 impl VectorSource for Rows {
     fn vector(&self, row: u64) -> Option<&[u8]> {
         self.asked.borrow_mut().push(row);
-        self.bytes.chunks_exact(4 * DIM).nth(row as usize)
+        self.bytes.chunks_exact(self.stride).nth(row as usize)
     }
 }
 
@@ -40,8 +41,12 @@ fn rows() -> Result<(QuantizedGraph, Rows)> {
         insert(&graph, row, &vector)?;
         bytes.extend(vector.iter().flat_map(|x| x.to_le_bytes()));
     }
-    let asked = RefCell::default();
-    Ok((graph, Rows { bytes, asked }))
+    let rows = Rows {
+        bytes,
+        stride: 4 * DIM,
+        asked: RefCell::default(),
+    };
+    Ok((graph, rows))
 }
 
 #[test]

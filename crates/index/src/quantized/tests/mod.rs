@@ -1,4 +1,4 @@
-mod ahead;
+pub(super) mod ahead;
 mod far_out;
 mod groups;
 mod haste;
