@@ -1,5 +1,7 @@
 use crate::sync::atomic::{AtomicU32, Ordering};
 
+use longbow_kernels::rabitq::SLOTS;
+
 use crate::narrow::Narrow;
 use crate::sync::{Mutex, MutexGuard};
 
@@ -53,6 +55,12 @@ impl Level {
             let error = unsafe { self.blocks.error(nth) };
             front.pass_by(narrow.reach(nth.distance() + error));
         }
+    }
+
+    /// Whether the edges of each node have room for all others: then they lead to these, but for what was left undone in haste.
+    #[inline(always)]
+    pub(super) fn is_small(&self) -> bool {
+        self.blocks.claimed() as usize <= SLOTS
     }
 
     /// Where walks begin; `None` if there are no nodes.

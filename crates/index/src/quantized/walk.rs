@@ -6,7 +6,7 @@ use longbow_kernels::rabitq::{Base, SLOTS};
 
 use super::QuantizedGraph;
 use super::block::NONE;
-use super::elsewhere::WIDE;
+use super::elsewhere::{NARROW, WIDE};
 use super::front::Front;
 use super::level::Level;
 use super::link::FAR;
@@ -95,6 +95,8 @@ pub(super) struct Walk<'a, A> {
     pub(super) looks: bool,
     /// The level on which it is.
     height: usize,
+    /// Whether it has followed the edges of a node there.
+    has_followed: bool,
     /// The level on which it ends.
     pub(super) bottom: usize,
     /// How far what it found is before it looked elsewhere, once it does.
@@ -122,6 +124,7 @@ impl<'a, A: Admit> Walk<'a, A> {
             above,
             looks: false,
             height: 0,
+            has_followed: false,
             bottom,
             before: None,
             asked: 0..0,
@@ -169,6 +172,7 @@ impl<'a, A: Admit> Walk<'a, A> {
             above: WIDE,
             looks: false,
             height: 0,
+            has_followed: false,
             bottom: 0,
             before: None,
             asked: 0..0,
@@ -205,7 +209,11 @@ impl<'a, A: Admit> Walk<'a, A> {
                 self.look_ahead(None);
                 return true;
             }
+            if self.has_seen_all() {
+                return self.go_down();
+            }
             if let Some((node, distance, place)) = self.scratch.front.pop() {
+                self.has_followed = true;
                 self.follow(node, distance);
                 self.ask();
                 self.look_ahead(Some((node, place)));
@@ -216,6 +224,14 @@ impl<'a, A: Admit> Walk<'a, A> {
             }
             self.go_down()
         }
+    }
+
+    /// Whether nothing is behind the nearest that was not estimated: of a small level the edges of one node lead to all. Who follows
+    /// those of one node only need not look.
+    #[inline(always)]
+    fn has_seen_all(&self) -> bool {
+        let is_narrow = self.height > self.bottom && self.above == NARROW;
+        is_narrow && self.has_followed && self.level().is_small()
     }
 
     /// Begins on the level below, or ends.
@@ -265,6 +281,7 @@ impl<'a, A: Admit> Walk<'a, A> {
     /// As [`Admit::admit`].
     unsafe fn begin(&mut self, start: Candidate) {
         let level = self.level();
+        self.has_followed = false;
         let mut ef = self.above;
         if self.height == self.bottom {
             ef = self.ef;

@@ -3,6 +3,7 @@ mod far_out;
 mod groups;
 mod haste;
 mod led_to;
+mod small_level;
 
 use longbow_kernels::{Metric, Scalar};
 
