@@ -16,6 +16,7 @@ use crate::index_kind::IndexKind;
 use crate::index_policy::IndexPolicy;
 use crate::originals::Originals;
 use crate::quantization::Quantization;
+use crate::remembered::Remembered;
 use crate::sample::sample;
 use crate::schema::VectorColumn;
 use crate::view::View;
@@ -379,16 +380,17 @@ impl Graph {
             Graph::Quantized(graph) if !graph.is_prepared() => vec![Vec::new(); queries.len()],
             Graph::Quantized(graph) => {
                 let originals = Originals::new(view, column);
+                let remembered = Remembered::new(&originals);
                 let found = match (filtered, queries, &mut *stats) {
                     (None, [query], [stats]) if wanted.is_over.is_none() => {
-                        vec![graph.search(query, k, ef, wanted.visible, &originals, stats)]
+                        vec![graph.search(query, k, ef, wanted.visible, &remembered, stats)]
                     }
-                    (None, ..) => graph.search_each(queries, (k, ef), visible, &originals, stats),
+                    (None, ..) => graph.search_each(queries, (k, ef), visible, &remembered, stats),
                     (Some(filtered), [query], [stats]) => {
-                        vec![graph.search_filtered(query, filtered, &originals, stats)]
+                        vec![graph.search_filtered(query, filtered, &remembered, stats)]
                     }
                     (Some(filtered), ..) => {
-                        graph.search_filtered_each(queries, filtered, &originals, stats)
+                        graph.search_filtered_each(queries, filtered, &remembered, stats)
                     }
                 };
                 originals.check()?;

@@ -104,6 +104,7 @@ mod queue;
 mod recall;
 mod recall_target;
 mod recover;
+mod remembered;
 mod repair;
 mod replay;
 mod reply;

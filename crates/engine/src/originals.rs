@@ -47,7 +47,7 @@ impl<'a> Originals<'a> {
     }
 
     /// Where the column stands in a batch, which may be older than other columns.
-    fn position(&self, batch: &Batch) -> Option<usize> {
+    pub(crate) fn position(&self, batch: &Batch) -> Option<usize> {
         let schema = batch.view().schema_ref();
         if Arc::ptr_eq(schema, &self.view.schema.arrow) {
             return Some(self.column.index);
@@ -55,9 +55,14 @@ impl<'a> Originals<'a> {
         schema.index_of(&self.column.name).ok()
     }
 
+    /// Where a row lies.
+    pub(crate) fn locate(&self, row: u64) -> Option<(&'a Batch, usize)> {
+        self.view.locate(row)
+    }
+
     /// The vector of any row; `None` if it is null.
     pub(crate) fn of(&self, row: u64) -> Option<&[u8]> {
-        let (batch, at) = self.view.locate(row)?;
+        let (batch, at) = self.locate(row)?;
         let position = self.position(batch)?;
         if batch.null_count(position) > 0 && batch.view().column(position).is_null(at) {
             return None;
@@ -65,7 +70,13 @@ impl<'a> Originals<'a> {
         self.read(batch, position, at)
     }
 
-    fn read<'b>(&self, batch: &'b Batch, position: usize, at: usize) -> Option<&'b [u8]> {
+    /// The vector at a place of a batch in which the column stands there.
+    pub(crate) fn read<'b>(
+        &self,
+        batch: &'b Batch,
+        position: usize,
+        at: usize,
+    ) -> Option<&'b [u8]> {
         let bytes = match batch.values(position) {
             Ok(bytes) => bytes,
             Err(error) => {
@@ -81,7 +92,7 @@ impl<'a> Originals<'a> {
 impl VectorSource for Originals<'_> {
     /// The vector of a row that is in the graph, and so not null.
     fn vector(&self, row: u64) -> Option<&[u8]> {
-        let (batch, at) = self.view.locate(row)?;
+        let (batch, at) = self.locate(row)?;
         self.read(batch, self.position(batch)?, at)
     }
 
