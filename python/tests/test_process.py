@@ -94,6 +94,23 @@ print("left", flush=True)
 """
 
 
+REFUSED = """
+import sys
+import numpy as np, longbow
+client = longbow.connect(sys.argv[1], sys.argv[2])
+matrix = np.ones((400, 4), "f4")
+client.insert(sys.argv[3], matrix)
+refused = 0
+for blocks in 100 * [[matrix[:3]], 3 * [matrix]]:
+    try:
+        list(client.knn_join(sys.argv[3], iter(blocks), k=0))
+    except longbow.InvalidArgument as error:
+        refused += error.code == "bad_k"
+client.close()
+print(refused, flush=True)
+"""
+
+
 def run(program: str, *arguments: object) -> subprocess.CompletedProcess:
     command = [sys.executable, "-c", program, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
@@ -114,6 +131,11 @@ def test_a_process_may_end_while_threads_are_in_the_engine(tmp_path) -> None:
 def test_a_process_may_end_with_open_streams(server, dataset) -> None:
     ended = run(LEFT, server.uri, server.meta_uri, dataset)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "left\n", "")
+
+
+def test_no_refusal_of_a_join_ends_the_process(server, dataset) -> None:
+    ended = run(REFUSED, server.uri, server.meta_uri, dataset)
+    assert (ended.returncode, ended.stdout) == (0, "200\n"), ended.stderr
 
 
 def test_a_feed_that_is_closed_leaves_no_thread(remote, dataset) -> None:

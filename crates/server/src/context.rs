@@ -2,13 +2,16 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use longbow_engine::Engine;
 use longbow_query::sql::Session;
 use longbow_types::Config;
 use tokio::sync::watch;
+use tonic::{Code, Status};
 
 use crate::sql::Prepared;
+use crate::status::status;
 
 /// Shared by both Flight servers and the HTTP server.
 #[derive(Debug)]
@@ -25,6 +28,15 @@ pub(crate) struct Context {
     pub meta: SocketAddr,
     /// Says true once the node is to stop.
     pub stopped: watch::Receiver<bool>,
+}
+
+/// How long the next message of a stream is waited for once the node is to stop.
+pub(crate) const IDLE: Duration = Duration::from_secs(1);
+
+/// The node is to stop, and what its client should do.
+pub(crate) fn stopped(then: &str) -> Status {
+    let text = format!("the node stops; {then}");
+    status(Code::Unavailable, "node_stopped", &text)
 }
 
 /// Which of the two Flight servers a call came to.

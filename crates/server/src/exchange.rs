@@ -12,6 +12,8 @@
 //! so far, and how its own queries were answered. A few messages are made ahead of the client, and no more: who does not
 //! read is not searched for.
 
+use std::time::Duration;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, RecordBatch};
@@ -23,9 +25,10 @@ use futures::StreamExt;
 use longbow_engine::{Batch, PutOptions, SearchRequest};
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tonic::{Status, Streaming};
 
-use crate::context::{Shared, blocking};
+use crate::context::{IDLE, Shared, blocking, stopped};
 use crate::get::found;
 use crate::pieces::{Progress, most_queries};
 use crate::put::{acknowledgement, read_schema};
@@ -37,6 +40,9 @@ use crate::{encode, feed, json};
 const QUERY_COLUMNS: &[&str] = &["dataset", "k", "ef", "query_vector"];
 /// Answers prepared ahead of the client.
 const AHEAD: usize = 8;
+/// How long what a client still sends is taken before it is told that it was refused. Some clients end their process where a call ends while
+/// they say that they have said all (pyarrow 26 with gRPC's check of misuse): these should have said it by then.
+const LET_FINISH: Duration = Duration::from_millis(100);
 
 /// Where answers go; an error from it means that the client went away.
 pub(crate) type Answers = mpsc::Sender<Result<FlightData, Status>>;
@@ -50,7 +56,13 @@ pub(crate) fn start(
     let (answers, receiver) = mpsc::channel(AHEAD);
     let service = service.clone();
     tokio::spawn(async move {
-        if let Err(status) = take(&service, messages, options, &answers).await {
+        let mut incoming = Incoming {
+            context: Shared::clone(&service.context),
+            first: None,
+            rest: messages,
+        };
+        if let Err(status) = take(&service, &mut incoming, options, &answers).await {
+            incoming.let_finish().await;
             let _ = answers.send(Err(status)).await;
         }
     });
@@ -59,20 +71,16 @@ pub(crate) fn start(
 
 async fn take(
     service: &Service,
-    mut messages: Streaming<FlightData>,
+    incoming: &mut Incoming,
     options: PutOptions,
     answers: &Answers,
 ) -> Result<(), Status> {
-    let Some(first) = messages.next().await else {
+    let Some(first) = incoming.next().await? else {
         return Ok(());
     };
-    let first = first.map_err(of_transport)?;
     let descriptor = first.flight_descriptor.clone().unwrap_or_default();
     let is_command = descriptor.r#type == DescriptorType::Cmd as i32;
-    let incoming = Incoming {
-        first: Some(first),
-        rest: messages,
-    };
+    incoming.first = Some(first);
     let context = &service.context;
     if is_command && descriptor.cmd.as_ref() == b"VectorSearch" {
         return search(service, incoming, answers).await;
@@ -88,16 +96,33 @@ async fn take(
 
 /// The messages of a call, the first one included.
 pub(crate) struct Incoming {
+    context: Shared,
     first: Option<FlightData>,
     rest: Streaming<FlightData>,
 }
 
 impl Incoming {
+    /// The next message; an error also once the node is to stop and none comes.
     pub async fn next(&mut self) -> Result<Option<FlightData>, Status> {
-        match self.first.take() {
-            Some(first) => Ok(Some(first)),
-            None => self.rest.next().await.transpose().map_err(of_transport),
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
         }
+        let next = tokio::select! {
+            biased;
+            next = self.rest.next() => next,
+            () = self.context.stopping() => match timeout(IDLE, self.rest.next()).await {
+                Ok(next) => next,
+                Err(_) => return Err(stopped("send the rest when it runs again")),
+            },
+        };
+        next.transpose().map_err(of_transport)
+    }
+
+    /// Takes what the client still sends, for a while.
+    async fn let_finish(&mut self) {
+        let rest = async { while let Some(Ok(_)) = self.rest.next().await {} };
+        // Who has more to say is told all the same.
+        let _ = timeout(LET_FINISH, rest).await;
     }
 
     /// The next message that carries Arrow data. Some clients send their descriptor in a message of its own, and
@@ -133,7 +158,7 @@ fn ingest_dataset(descriptor: &FlightDescriptor) -> Option<String> {
 }
 
 /// A connectivity probe: every message is answered.
-async fn echo(mut messages: Incoming, answers: &Answers) -> Result<(), Status> {
+async fn echo(messages: &mut Incoming, answers: &Answers) -> Result<(), Status> {
     let ack = || {
         Ok(FlightData {
             data_body: Bytes::from_static(b"ack"),
@@ -152,7 +177,7 @@ async fn echo(mut messages: Incoming, answers: &Answers) -> Result<(), Status> {
 async fn ingest(
     context: &Shared,
     dataset: &str,
-    mut messages: Incoming,
+    messages: &mut Incoming,
     options: PutOptions,
     answers: &Answers,
 ) -> Result<(), Status> {
@@ -199,7 +224,7 @@ struct Queries {
 /// A k-NN join: each row of the stream is a query.
 async fn search(
     service: &Service,
-    mut messages: Incoming,
+    messages: &mut Incoming,
     answers: &Answers,
 ) -> Result<(), Status> {
     let schema = messages.schema().await?;

@@ -9,12 +9,12 @@ use bytes::Bytes;
 use longbow_engine::{Change, ChangeKind, Feed, Start};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tonic::{Code, Status};
+use tonic::Status;
 
-use crate::context::{Shared, blocking};
+use crate::context::{self, Shared, blocking};
 use crate::exchange::{Answers, Incoming};
 use crate::json;
-use crate::status::{invalid, of, status};
+use crate::status::{invalid, of};
 
 /// What a client asks of the change feed, in the metadata of a message; all of it may be left out.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -74,10 +74,10 @@ struct Data {
 /// Sends the log from a place on, to its present end or for as long as the client and the node are there.
 pub(crate) async fn changes(
     context: &Shared,
-    mut messages: Incoming,
+    messages: &mut Incoming,
     answers: &Answers,
 ) -> Result<(), Status> {
-    let asked = FeedRequest::receive(&mut messages).await?;
+    let asked = FeedRequest::receive(messages).await?;
     let (start, dataset) = (asked.start()?, asked.dataset.as_deref());
     let mut feed = blocking(|| context.engine.feed(start, dataset)).map_err(|error| of(&error))?;
     let mut data = Data {
@@ -121,8 +121,9 @@ pub(crate) async fn changes(
 }
 
 fn stopped(next: u64) -> Status {
-    let text = format!("the node stops; follow its log from sequence {next} when it runs again");
-    status(Code::Unavailable, "node_stopped", &text)
+    context::stopped(&format!(
+        "follow its log from sequence {next} when it runs again"
+    ))
 }
 
 impl Data {

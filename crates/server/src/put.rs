@@ -9,9 +9,10 @@ use longbow_engine::{Applied, Pending, PutOptions, PutSession};
 use longbow_types::metrics;
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 use tonic::Status;
 
-use crate::context::{Shared, blocking};
+use crate::context::{IDLE, Shared, blocking, stopped};
 use crate::json;
 use crate::status::{invalid, name_of, of};
 use crate::wire::MessageReader;
@@ -94,6 +95,22 @@ fn read_ahead(mut reader: MessageReader) -> Messages {
     messages
 }
 
+/// The next message; an error also once the node is to stop and none comes.
+async fn next(context: &Shared, messages: &mut Messages) -> Result<Option<FlightData>, Status> {
+    let next = tokio::select! {
+        biased;
+        next = messages.recv() => next,
+        () = context.stopping() => match timeout(IDLE, messages.recv()).await {
+            Ok(next) => next,
+            Err(_) => {
+                let then = "what was acknowledged is kept; send the rest when it runs again";
+                return Err(stopped(then));
+            }
+        },
+    };
+    next.transpose()
+}
+
 /// Batches that the log has and the client was not yet told of.
 struct Waiting {
     pending: std::collections::VecDeque<(Pending, usize)>,
@@ -106,7 +123,7 @@ async fn take(
     options: PutOptions,
     answers: &mpsc::UnboundedSender<Result<PutResult, Status>>,
 ) -> Result<(), Status> {
-    let Some(first) = messages.recv().await.transpose()? else {
+    let Some(first) = next(context, &mut messages).await? else {
         return Err(invalid(
             "empty_stream",
             "the stream ended before its schema; send a schema first",
@@ -144,7 +161,7 @@ async fn take_batches(
 ) -> Result<(), Status> {
     loop {
         let message = tokio::select! {
-            message = messages.recv(), if waiting.bytes < IN_FLIGHT_BYTES => message,
+            message = next(context, messages), if waiting.bytes < IN_FLIGHT_BYTES => message,
             applied = oldest(&mut waiting.pending), if !waiting.pending.is_empty() => {
                 let (applied, bytes) = applied;
                 waiting.bytes -= bytes;
@@ -152,7 +169,7 @@ async fn take_batches(
                 continue;
             }
         };
-        let Some(message) = message.transpose()? else {
+        let Some(message) = message? else {
             return Ok(());
         };
         let bytes = message.data_body.len();
