@@ -187,6 +187,15 @@ impl Graph {
         }
     }
 
+    /// Whether dead rows that are to leave it wait for searches that entered before they were.
+    pub(crate) fn is_held(&self) -> bool {
+        match self {
+            Graph::Flat | Graph::Hnsw(_) => false,
+            Graph::Quantized(graph) => graph.is_held(),
+            Graph::SpFresh { index, .. } => !index.is_over(),
+        }
+    }
+
     /// Its kind.
     pub fn kind(&self) -> IndexKind {
         match self {

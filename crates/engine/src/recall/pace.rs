@@ -33,7 +33,7 @@ pub(crate) struct Pace<'a> {
     /// The share of a core that it may take; without one it rests for nobody.
     part: Option<f64>,
     haste: f64,
-    /// Whether it rests for searches amid its work. What it sees of dead rows stays meanwhile.
+    /// Whether it rests for searches amid its work, unless dead rows wait for it.
     is_long: bool,
     began: Instant,
     /// What this thread had had read from the disk then.
@@ -99,7 +99,8 @@ impl<'a> Pace<'a> {
         if reads() > before {
             return self.wait_until(rest(since, part));
         }
-        if !self.was_searched() {
+        // What a piece sees stays until it is done: a rest would keep dead rows in the graph for that long.
+        if !self.was_searched() || self.index.graph().is_held() {
             return self.wait_until(since);
         }
         // Whoever searches from now on says so again.
@@ -144,4 +145,50 @@ impl<'a> Pace<'a> {
 fn rest(began: Instant, share: f64) -> Instant {
     let now = Instant::now();
     now + (now - began).mul_f64((1.0 / share.min(1.0) - 1.0).max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use longbow_disk::MemoryDisk;
+
+    use super::*;
+    use crate::engine::Engine;
+    use crate::error::Result;
+    use crate::graph::Graph;
+    use crate::graph::tests::indexed;
+    use crate::options::Options;
+
+    #[test]
+    fn it_rests_for_searches_but_not_while_dead_rows_wait() -> Result<()> {
+        let options = Options {
+            // Only this test says whether there were searches.
+            recall_share: 0.0,
+            ..Options::new("data")
+        };
+        let engine = Engine::open(Arc::new(MemoryDisk::new()), options)?;
+        let dataset = indexed(1_000)?;
+        let index = Arc::clone(&dataset.indexes()[0]);
+        let shared = engine.shared();
+        let pace = Pace::new(shared, (&dataset, &index), Some(0.5)).long();
+        let has_rested = || {
+            let before = pace.rested.get();
+            shared.note_search();
+            assert!(pace.pause(Instant::now(), reads()).is_continue());
+            pace.rested.get() > before
+        };
+        assert!(has_rested());
+        let graph = index.graph();
+        let Graph::Quantized(codes) = &*graph else {
+            panic!("{:?}", graph.kind());
+        };
+        let seen = index.reached();
+        assert!(has_rested(), "nothing is to leave");
+        assert!(codes.retire(&|row| row < 100)? > 0);
+        assert!(!has_rested());
+        drop(seen);
+        assert!(has_rested());
+        engine.close()
+    }
 }

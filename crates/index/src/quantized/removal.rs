@@ -149,6 +149,12 @@ impl QuantizedGraph {
         Ok(count)
     }
 
+    /// Whether nodes that are to leave wait for searches that entered before.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        !self.visits.are_over()
+    }
+
     /// Goes on with the removal that is under way, by about `most` nodes. Inserts and searches may run meanwhile; of
     /// several calls at a time one works.
     pub fn remove(&self, most: usize) -> Progress {
