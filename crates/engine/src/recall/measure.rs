@@ -94,18 +94,18 @@ impl Measured {
 }
 
 /// The exact nearest rows of a view for each query. Every half a megabyte `pause` is told when the last ones began, and how much this
-/// thread had had read from the disk before; where it says so, the scan ends with what it has.
+/// thread had had read from the disk before; where it says to end, there is nothing.
 pub(crate) fn truth(
     queries: &[Query],
     k: usize,
     (view, column): (&View, &VectorColumn),
     pause: &dyn Fn(Instant, u64) -> ControlFlow<()>,
-) -> Result<Vec<Vec<Neighbor>>> {
+) -> Result<Option<Vec<Vec<Neighbor>>>> {
     let mut tops: Vec<TopK> = queries.iter().map(|_| TopK::new(k)).collect();
     let mut stats = SearchStats::default();
     let (mut began, mut before) = (Instant::now(), reads());
     let turn = Turn::begin();
-    'scan: for part in view.parts(0) {
+    for part in view.parts(0) {
         let Some(vectors) = Vectors::of(part.batch, column)? else {
             continue;
         };
@@ -120,7 +120,7 @@ pub(crate) fn truth(
             for first in (0..run.len).step_by(BLOCK) {
                 if once.reach((run.start + first) * stride) {
                     if pause(began, before).is_break() {
-                        break 'scan;
+                        return Ok(None);
                     }
                     (began, before) = (Instant::now(), reads());
                 }
@@ -133,7 +133,7 @@ pub(crate) fn truth(
             }
         }
     }
-    Ok(tops.into_iter().map(TopK::into_sorted).collect())
+    Ok(Some(tops.into_iter().map(TopK::into_sorted).collect()))
 }
 
 /// The share of the nearest `k` that is in an answer; rows as near as the last of them are as good.
@@ -156,12 +156,14 @@ pub(crate) struct Climb<'a> {
     pub reached: &'a Reached,
     pub view: &'a View,
     pub column: &'a VectorColumn,
+    /// Whether it is to end with nothing.
+    pub is_over: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Climb<'_> {
     /// Walks for the query with the efforts of the ladder, for each number of neighbours, since walks go by that, too. Rows from the watermark
-    /// on are scanned by a search, and so found.
-    pub(crate) fn measure(&self, vector: Vec<f32>) -> Result<Measured> {
+    /// on are scanned by a search, and so found. Nothing if it was to end.
+    pub(crate) fn measure(&self, vector: Vec<f32>) -> Result<Option<Measured>> {
         let tail: Vec<Neighbor> = self
             .truth
             .iter()
@@ -195,6 +197,9 @@ impl Climb<'_> {
                     Some(walk) => walk,
                     None => self.walk((most, ef), &turn)?,
                 };
+                if (self.is_over)() {
+                    return Ok(None);
+                }
                 let (found, comparisons) = shared[rung].insert(walk);
                 let found = &found[..k.min(found.len())];
                 let answered = found.iter().chain(&tail).map(|one| one.distance);
@@ -203,7 +208,7 @@ impl Climb<'_> {
                 all_found += u32::from(recalls[rung] >= 1.0);
             }
         }
-        Ok(measured)
+        Ok(Some(measured))
     }
 
     /// What a walk of an effort finds of `k` rows, and how many it compares.
@@ -211,7 +216,7 @@ impl Climb<'_> {
         let visible = |row: u64| row < self.reached.watermark && self.view.is_visible(row);
         let give_way = || {
             turn.give_way();
-            false
+            (self.is_over)()
         };
         let wanted = Wanted {
             is_over: Some(&give_way),

@@ -22,6 +22,8 @@ const WHERE_COLD: f64 = 0.05;
 const HASTE: f64 = 5.0;
 /// Longest that a job rests for searches in all: of many rows it would take hours.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long it waits for dead rows to leave that wait for searches.
+const HELD: Duration = Duration::from_secs(2);
 /// Longest sleep.
 pub(super) const ROUND: Duration = Duration::from_millis(200);
 
@@ -33,7 +35,7 @@ pub(crate) struct Pace<'a> {
     /// The share of a core that it may take; without one it rests for nobody.
     part: Option<f64>,
     haste: f64,
-    /// Whether it rests for searches amid its work, unless dead rows wait for it.
+    /// Whether it rests for searches amid its work. What it sees of dead rows stays meanwhile, so where these wait a piece of it ends.
     is_long: bool,
     began: Instant,
     /// What this thread had had read from the disk then.
@@ -87,20 +89,42 @@ impl<'a> Pace<'a> {
         may_rest && reads() == self.before && self.shared.searched.load(Ordering::Relaxed)
     }
 
+    /// Whether dead rows that are to leave the graph may wait for a job that is held to a share: it may be long at it.
+    pub(super) fn is_in_the_way(&self) -> bool {
+        self.dead_wait()()
+    }
+
+    /// What tells that while rows are compared.
+    pub(super) fn dead_wait(&self) -> impl Fn() -> bool + Sync + 'a {
+        let (is_kept, index) = (self.is_kept(), self.index);
+        move || is_kept && index.graph().is_held()
+    }
+
+    /// Waits while it would be in the way, for some time. Says to end if it still is, or the node stops.
+    pub(super) fn wait_for_dead(&self) -> ControlFlow<()> {
+        let until = Instant::now() + HELD;
+        while self.is_in_the_way() {
+            if Instant::now() > until {
+                return ControlFlow::Break(());
+            }
+            self.wait_until(Instant::now() + ROUND / 8)?;
+        }
+        self.wait_until(Instant::now())
+    }
+
     /// Rests after a piece of the job that began at `since`, when this thread had had read so much. Says to end if the node stops, and a job
-    /// that is held to a share where most of the graph is to leave it, too.
+    /// that is held to a share where most of the graph is to leave it, too; a long one also where any of it waits.
     pub(super) fn pause(&self, since: Instant, before: u64) -> ControlFlow<()> {
         let Some(part) = self.part else {
             return self.wait_until(since);
         };
-        if vacuum::is_crowded(self.dataset, self.index) {
+        if vacuum::is_crowded(self.dataset, self.index) || (self.is_long && self.is_in_the_way()) {
             return ControlFlow::Break(());
         }
         if reads() > before {
             return self.wait_until(rest(since, part));
         }
-        // What a piece sees stays until it is done: a rest would keep dead rows in the graph for that long.
-        if !self.was_searched() || self.index.graph().is_held() {
+        if !self.was_searched() {
             return self.wait_until(since);
         }
         // Whoever searches from now on says so again.
@@ -161,7 +185,7 @@ mod tests {
     use crate::options::Options;
 
     #[test]
-    fn it_rests_for_searches_but_not_while_dead_rows_wait() -> Result<()> {
+    fn it_rests_for_searches_and_ends_where_dead_rows_wait() -> Result<()> {
         let options = Options {
             // Only this test says whether there were searches.
             recall_share: 0.0,
@@ -172,23 +196,30 @@ mod tests {
         let index = Arc::clone(&dataset.indexes()[0]);
         let shared = engine.shared();
         let pace = Pace::new(shared, (&dataset, &index), Some(0.5)).long();
-        let has_rested = || {
+        let rests = || {
             let before = pace.rested.get();
             shared.note_search();
-            assert!(pace.pause(Instant::now(), reads()).is_continue());
-            pace.rested.get() > before
+            let paused = pace.pause(Instant::now(), reads());
+            (paused.is_continue(), pace.rested.get() > before)
         };
-        assert!(has_rested());
+        assert_eq!(rests(), (true, true));
         let graph = index.graph();
         let Graph::Quantized(codes) = &*graph else {
             panic!("{:?}", graph.kind());
         };
         let seen = index.reached();
-        assert!(has_rested(), "nothing is to leave");
+        assert_eq!(rests(), (true, true), "nothing is to leave");
         assert!(codes.retire(&|row| row < 100)? > 0);
-        assert!(!has_rested());
+        assert_eq!(rests(), (false, false));
+        assert!(pace.wait_for_dead().is_break());
+        // Who was asked to by the caller is in nobody's way for long, and samples hold nothing.
+        let asked = Pace::new(shared, (&dataset, &index), None).long();
+        assert!(asked.pause(Instant::now(), reads()).is_continue());
+        let short = Pace::new(shared, (&dataset, &index), Some(0.5));
+        assert!(short.pause(Instant::now(), reads()).is_continue());
         drop(seen);
-        assert!(has_rested());
+        assert!(pace.wait_for_dead().is_continue());
+        assert_eq!(rests(), (true, true));
         engine.close()
     }
 }

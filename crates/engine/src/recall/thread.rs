@@ -1,6 +1,5 @@
 //! The background thread that calibrates indexes and measures samples.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -36,6 +35,8 @@ const REAL: usize = 128;
 const MADE_MISS: f32 = 2.0;
 /// The same of one made to be unlike them: up to 3 on these sets, for queries that are unlike the rows in other ways.
 const FAR_MISS: f32 = 3.0;
+/// Pieces of a calibration that are measured again, since dead rows waited for them.
+const AGAIN: usize = 32;
 /// The part of an index that may be missing, or come in the meantime, when it is measured: a hundredth.
 const GROWN: u64 = 100;
 
@@ -138,13 +139,15 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
     let (shared, dataset, index) = (pace.shared, pace.dataset, pace.index);
     let _alone = index.recall.measuring.lock();
     let began = Instant::now();
-    let (mut reached, mut view) = (index.reached(), dataset.view());
-    let moment = index.moment(view.live);
-    let column = view.schema.vector(&dataset.name, Some(&index.column))?;
+    let (moment, made) = {
+        let (reached, view) = (index.reached(), dataset.view());
+        let column = view.schema.vector(&dataset.name, Some(&index.column))?;
+        (index.moment(view.live), made(&reached, &view, column)?)
+    };
     let Made {
         mut queries,
         middle,
-    } = made(&reached, &view, column)?;
+    } = made;
     let middle = Arc::new(middle);
     let real = index
         .recall
@@ -152,12 +155,11 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
         .map_or(Vec::new(), |curve| curve.real(REAL));
     queries.extend(real.into_iter().map(|vector| (Origin::Real, vector)));
     let mut measured = Vec::with_capacity(queries.len());
-    let mut left = queries;
+    let (mut left, mut again) = (queries, AGAIN);
     while !left.is_empty() {
-        if shared.stopping.load(Ordering::Acquire) {
+        if pace.wait_for_dead().is_break() || shared.stopping.load(Ordering::Acquire) {
             return Ok(());
         }
-        // Dead rows stay for a piece as long as it takes.
         let most = if pace.was_searched() {
             TOGETHER
         } else {
@@ -166,16 +168,25 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
         let mut later = left.split_off(left.len().min(most));
         let (before, piece) = (reads(), left);
         // Anew for each: dead rows stay in the graph for whom an older view shows them.
-        (reached, view) = (index.reached(), dataset.view());
+        let (reached, view) = (index.reached(), dataset.view());
         let column = view.schema.vector(&dataset.name, Some(&index.column))?;
         let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
         let most = CLASSES[CLASSES.len() - 1];
         let rows = reached.graph.len() as u64;
-        let pause = |since, before| pace.pause(since, before);
-        let all = measure((vectors, &middle), most, &reached, (&view, column), &pause)?;
+        let all = measure((vectors, &middle), most, &reached, (&view, column), pace)?;
         // Otherwise it is due again as soon as the index has caught up.
-        if all.len() < piece.len() || has_grown(&reached, rows) {
+        if has_grown(&reached, rows) || vacuum::is_crowded(dataset, index) {
             return Ok(());
+        }
+        if all.len() < piece.len() {
+            // It was in the way of dead rows: once these have gone on.
+            if again == 0 {
+                return Ok(());
+            }
+            again -= 1;
+            left = piece;
+            left.append(&mut later);
+            continue;
         }
         measured.extend(piece.iter().zip(all).map(|((of, _), (one, _))| {
             let one = match of {
@@ -220,7 +231,6 @@ pub(crate) fn measure_samples(pace: &Pace<'_>) -> Result<usize> {
     let most = samples.iter().map(|sample| sample.k).max().unwrap_or(0);
     let vectors = samples.iter().map(|sample| sample.vector.clone()).collect();
     let k = most.max(CLASSES[CLASSES.len() - 1]);
-    let pause = |since, before| pace.pause(since, before);
     // Without a curve none is learned from, and looks are in vain.
     let curve = index.recall.curve();
     let middle = curve.map_or_else(Arc::default, |curve| Arc::clone(curve.middle()));
@@ -229,7 +239,7 @@ pub(crate) fn measure_samples(pace: &Pace<'_>) -> Result<usize> {
         k,
         &first.reached,
         (&first.view, column),
-        &pause,
+        pace,
     )?;
     if shared.stopping.load(Ordering::Acquire) {
         return Ok(0);
@@ -257,18 +267,21 @@ fn has_grown(reached: &Reached, rows: u64) -> bool {
     reached.graph.len() as u64 > rows + rows / GROWN
 }
 
-/// What each effort finds for each query, and its true neighbours; `pause` is called after each and amid the scan for all, and may end
-/// it early.
+/// What each effort finds for each query, and its true neighbours; of fewer queries if the pace says to end, after one or amid the scan for
+/// all.
 fn measure(
     (vectors, middle): (Vec<Vec<f32>>, &Middle),
     k: usize,
     reached: &Reached,
     (view, column): (&View, &VectorColumn),
-    pause: &dyn Fn(Instant, u64) -> ControlFlow<()>,
+    pace: &Pace<'_>,
 ) -> Result<Vec<(Measured, Vec<longbow_index::Neighbor>)>> {
     let prepare = |vector: &Vec<f32>| Ok(Query::new(column.space, vector)?);
     let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
-    let truths = truth(&queries, k, (view, column), pause)?;
+    let pause = |since, before| pace.pause(since, before);
+    let Some(truths) = truth(&queries, k, (view, column), &pause)? else {
+        return Ok(Vec::new());
+    };
     let mut all = Vec::with_capacity(truths.len());
     for ((vector, query), truth) in vectors.into_iter().zip(&queries).zip(truths) {
         let (began, before) = (Instant::now(), reads());
@@ -279,8 +292,11 @@ fn measure(
             reached,
             view,
             column,
+            is_over: &pace.dead_wait(),
         };
-        let measured = climb.measure(vector)?;
+        let Some(measured) = climb.measure(vector)? else {
+            break;
+        };
         all.push((measured, truth));
         if pause(began, before).is_break() {
             break;

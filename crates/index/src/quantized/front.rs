@@ -103,12 +103,22 @@ impl Front {
     pub(super) fn nth(&self, nth: usize) -> Option<Candidate> {
         let key = match self.uncounted {
             0 => self.keys.get(nth - 1),
-            _ => {
-                let counted = |key: &&u64| **key & UNCOUNTED == 0;
-                self.keys.iter().filter(counted).nth(nth - 1)
-            }
+            _ => self.nth_counted(nth),
         };
         key.map(|key| Candidate::new(distance(*key), node(*key)))
+    }
+
+    /// Counts those that do not count without a branch for each, many at a time: a walk asks whenever it has compared some.
+    fn nth_counted(&self, nth: usize) -> Option<&u64> {
+        let uncounted = self.keys.get(..nth)?.iter().map(|key| key & UNCOUNTED);
+        // Each of them is made up for by one behind.
+        let mut missing = uncounted.sum::<u64>() / UNCOUNTED;
+        let mut last = nth - 1;
+        while missing > 0 {
+            last += 1;
+            missing -= u64::from(self.keys.get(last)? & UNCOUNTED == 0);
+        }
+        self.keys.get(last)
     }
 
     /// The distance that a candidate must be below to be taken.
