@@ -133,7 +133,7 @@ def test_a_process_may_end_with_open_streams(server, dataset) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "left\n", "")
 
 
-def test_no_refusal_of_a_join_ends_the_process(server, dataset) -> None:
+def test_who_is_refused_may_finish_and_its_process_goes_on(server, dataset) -> None:
     ended = run(REFUSED, server.uri, server.meta_uri, dataset)
     assert (ended.returncode, ended.stdout) == (0, "200\n"), ended.stderr
 

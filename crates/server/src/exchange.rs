@@ -25,7 +25,7 @@ use futures::StreamExt;
 use longbow_engine::{Batch, PutOptions, SearchRequest};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 use tonic::{Status, Streaming};
 
 use crate::context::{IDLE, Shared, blocking, stopped};
@@ -40,7 +40,7 @@ use crate::{encode, feed, json};
 const QUERY_COLUMNS: &[&str] = &["dataset", "k", "ef", "query_vector"];
 /// Answers prepared ahead of the client.
 const AHEAD: usize = 8;
-/// How long what a client still sends is taken before it is told that it was refused. Some clients end their process where a call ends while
+/// How long what a client still sends is taken before its call ends. Some clients end their process where a call ends while
 /// they say that they have said all (pyarrow 26 with gRPC's check of misuse): these should have said it by then.
 const LET_FINISH: Duration = Duration::from_millis(100);
 
@@ -61,8 +61,9 @@ pub(crate) fn start(
             first: None,
             rest: messages,
         };
-        if let Err(status) = take(&service, &mut incoming, options, &answers).await {
-            incoming.let_finish().await;
+        let taken = take(&service, &mut incoming, options, &answers).await;
+        incoming.let_finish().await;
+        if let Err(status) = taken {
             let _ = answers.send(Err(status)).await;
         }
     });
@@ -119,10 +120,14 @@ impl Incoming {
     }
 
     /// Takes what the client still sends, for a while.
-    async fn let_finish(&mut self) {
-        let rest = async { while let Some(Ok(_)) = self.rest.next().await {} };
+    async fn let_finish(mut self) {
+        let until = Instant::now() + LET_FINISH;
         // Who has more to say is told all the same.
-        let _ = timeout(LET_FINISH, rest).await;
+        while let Ok(Some(Ok(_))) = timeout_at(until, self.rest.next()).await {
+            if Instant::now() > until {
+                return;
+            }
+        }
     }
 
     /// The next message that carries Arrow data. Some clients send their descriptor in a message of its own, and

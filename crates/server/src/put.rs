@@ -85,7 +85,14 @@ type Messages = mpsc::Receiver<Result<FlightData, Status>>;
 fn read_ahead(mut reader: MessageReader) -> Messages {
     let (sender, messages) = mpsc::channel(1);
     tokio::spawn(async move {
-        while let Some(message) = reader.next().await.transpose() {
+        loop {
+            let message = tokio::select! {
+                message = reader.next() => message.transpose(),
+                () = sender.closed() => return,
+            };
+            let Some(message) = message else {
+                return;
+            };
             let ended = message.is_err();
             if sender.send(message).await.is_err() || ended {
                 return;

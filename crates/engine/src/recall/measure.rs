@@ -1,6 +1,7 @@
 //! Queries of which it is known what walks of each effort find.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use longbow_disk::{ReadOnce, reads};
@@ -195,11 +196,11 @@ impl Climb<'_> {
                 let most = if goes_by_k { k } else { MOST.min(ef) };
                 let walk = match shared[rung].take().filter(|_| !goes_by_k) {
                     Some(walk) => walk,
-                    None => self.walk((most, ef), &turn)?,
+                    None => match self.walk((most, ef), &turn)? {
+                        Some(walk) => walk,
+                        None => return Ok(None),
+                    },
                 };
-                if (self.is_over)() {
-                    return Ok(None);
-                }
                 let (found, comparisons) = shared[rung].insert(walk);
                 let found = &found[..k.min(found.len())];
                 let answered = found.iter().chain(&tail).map(|one| one.distance);
@@ -211,12 +212,15 @@ impl Climb<'_> {
         Ok(Some(measured))
     }
 
-    /// What a walk of an effort finds of `k` rows, and how many it compares.
-    fn walk(&self, (k, ef): (usize, usize), turn: &Turn) -> Result<(Vec<Neighbor>, u64)> {
+    /// What a walk of an effort finds of `k` rows, and how many it compares; nothing if it was cut.
+    fn walk(&self, (k, ef): (usize, usize), turn: &Turn) -> Result<Option<(Vec<Neighbor>, u64)>> {
         let visible = |row: u64| row < self.reached.watermark && self.view.is_visible(row);
+        let is_cut = AtomicBool::new(false);
         let give_way = || {
             turn.give_way();
-            (self.is_over)()
+            let is_over = (self.is_over)();
+            is_cut.fetch_or(is_over, Ordering::Relaxed);
+            is_over
         };
         let wanted = Wanted {
             is_over: Some(&give_way),
@@ -231,7 +235,9 @@ impl Climb<'_> {
             &mut stats,
         )?;
         let found = found.into_iter().next().unwrap_or_default();
-        Ok((found, stats[0].distance_computations))
+        // Whatever it would say now: a walk that was cut has not found all.
+        let is_whole = !is_cut.into_inner();
+        Ok(is_whole.then_some((found, stats[0].distance_computations)))
     }
 }
 

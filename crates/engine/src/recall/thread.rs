@@ -35,8 +35,8 @@ const REAL: usize = 128;
 const MADE_MISS: f32 = 2.0;
 /// The same of one made to be unlike them: up to 3 on these sets, for queries that are unlike the rows in other ways.
 const FAR_MISS: f32 = 3.0;
-/// Pieces of a calibration that are measured again, since dead rows waited for them.
-const AGAIN: usize = 32;
+/// How often a piece of a calibration is measured again, since dead rows waited for it.
+const AGAIN: usize = 8;
 /// The part of an index that may be missing, or come in the meantime, when it is measured: a hundredth.
 const GROWN: u64 = 100;
 
@@ -139,6 +139,9 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
     let (shared, dataset, index) = (pace.shared, pace.dataset, pace.index);
     let _alone = index.recall.measuring.lock();
     let began = Instant::now();
+    if pace.wait_for_dead().is_break() {
+        return Ok(());
+    }
     let (moment, made) = {
         let (reached, view) = (index.reached(), dataset.view());
         let column = view.schema.vector(&dataset.name, Some(&index.column))?;
@@ -181,6 +184,11 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
         if all.len() < piece.len() {
             // It was in the way of dead rows: once these have gone on.
             if again == 0 {
+                tracing::debug!(
+                    dataset = dataset.name,
+                    column = index.column,
+                    "calibration gives way to dead rows again and again, and begins anew later"
+                );
                 return Ok(());
             }
             again -= 1;
@@ -188,6 +196,7 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
             left.append(&mut later);
             continue;
         }
+        again = AGAIN;
         measured.extend(piece.iter().zip(all).map(|((of, _), (one, _))| {
             let one = match of {
                 Origin::Ordinary => one.missing(MADE_MISS).nameless(),

@@ -57,7 +57,8 @@ impl Level {
         }
     }
 
-    /// Whether the edges of each node have room for all others: then they lead to these, but for what was left undone in haste.
+    /// Whether the edges of each node have room for all others. Then they mostly lead to these; not to what came in haste, or while the
+    /// node was to leave.
     #[inline(always)]
     pub(super) fn is_small(&self) -> bool {
         self.blocks.claimed() as usize <= SLOTS

@@ -95,7 +95,7 @@ pub(super) struct Walk<'a, A> {
     pub(super) looks: bool,
     /// The level on which it is.
     height: usize,
-    /// Whether it has followed the edges of a node there.
+    /// Whether it has followed the edges of a node there that stays, if it is above the one that is searched.
     has_followed: bool,
     /// The level on which it ends.
     pub(super) bottom: usize,
@@ -213,7 +213,8 @@ impl<'a, A: Admit> Walk<'a, A> {
                 return self.go_down();
             }
             if let Some((node, distance, place)) = self.scratch.front.pop() {
-                self.has_followed = true;
+                let is_above = self.height > self.bottom;
+                self.has_followed |= is_above && !self.level().blocks.is_leaving(node);
                 self.follow(node, distance);
                 self.ask();
                 self.look_ahead(Some((node, place)));
@@ -226,12 +227,14 @@ impl<'a, A: Admit> Walk<'a, A> {
         }
     }
 
-    /// Whether nothing is behind the nearest that was not estimated: of a small level the edges of one node lead to all. Who follows
-    /// those of one node only need not look.
+    /// Whether hardly anything is behind the nearest that was not estimated: of a small level the edges of one node lead to all others, if
+    /// inserts look at as many. Who follows those of one node only need not look.
     #[inline(always)]
     fn has_seen_all(&self) -> bool {
-        let is_narrow = self.height > self.bottom && self.above == NARROW;
-        is_narrow && self.has_followed && self.level().is_small()
+        self.has_followed
+            && self.above == NARROW
+            && self.graph.params.ef_construction >= SLOTS
+            && self.level().is_small()
     }
 
     /// Begins on the level below, or ends.
