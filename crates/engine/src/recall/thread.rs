@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use longbow_disk::reads;
 use longbow_index::Query;
 
-use super::curve::{Curve, Origin};
+use super::curve::{Curve, Moment, Origin};
 use super::made::{Made, made};
 use super::measure::{CLASSES, Climb, Measured, share, truth};
 use super::middle::Middle;
@@ -39,6 +39,11 @@ const FAR_MISS: f32 = 3.0;
 const AGAIN: usize = 8;
 /// The part of an index that may be missing, or come in the meantime, when it is measured: a hundredth.
 const GROWN: u64 = 100;
+
+/// Queries with where they are from.
+type Asked = Vec<(Origin, Vec<f32>)>;
+/// And what was measured of them.
+type Answered = Vec<(Origin, Arc<Measured>)>;
 
 /// The body of the thread. It takes what processor time nobody else wants, and of one core no more than its share.
 pub(crate) fn run(shared: &Arc<Shared>) {
@@ -142,22 +147,8 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
     if pace.wait_for_dead().is_break() {
         return Ok(());
     }
-    let (moment, made) = {
-        let (reached, view) = (index.reached(), dataset.view());
-        let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-        (index.moment(view.live), made(&reached, &view, column)?)
-    };
-    let Made {
-        mut queries,
-        middle,
-    } = made;
-    let middle = Arc::new(middle);
-    let real = index
-        .recall
-        .curve()
-        .map_or(Vec::new(), |curve| curve.real(REAL));
-    queries.extend(real.into_iter().map(|vector| (Origin::Real, vector)));
-    let mut measured = Vec::with_capacity(queries.len());
+    let (moment, middle, queries) = asked(pace)?;
+    let mut measured = Answered::with_capacity(queries.len());
     let (mut left, mut again) = (queries, AGAIN);
     while !left.is_empty() {
         if pace.wait_for_dead().is_break() || shared.stopping.load(Ordering::Acquire) {
@@ -170,24 +161,17 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
         };
         let mut later = left.split_off(left.len().min(most));
         let (before, piece) = (reads(), left);
-        // Anew for each: dead rows stay in the graph for whom an older view shows them.
-        let (reached, view) = (index.reached(), dataset.view());
-        let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-        let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
-        let most = CLASSES[CLASSES.len() - 1];
-        let rows = reached.graph.len() as u64;
-        let all = measure((vectors, &middle), most, &reached, (&view, column), pace)?;
         // Otherwise it is due again as soon as the index has caught up.
-        if has_grown(&reached, rows) || vacuum::is_crowded(dataset, index) {
+        let Some(all) = measure_piece(pace, &piece, &middle)? else {
             return Ok(());
-        }
+        };
         if all.len() < piece.len() {
             // It was in the way of dead rows: once these have gone on.
-            if again == 0 {
+            if again == 0 || vacuum::is_crowded(dataset, index) {
                 tracing::debug!(
                     dataset = dataset.name,
                     column = index.column,
-                    "calibration gives way to dead rows again and again, and begins anew later"
+                    "calibration gives way to dead rows, and begins anew later"
                 );
                 return Ok(());
             }
@@ -197,14 +181,7 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
             continue;
         }
         again = AGAIN;
-        measured.extend(piece.iter().zip(all).map(|((of, _), (one, _))| {
-            let one = match of {
-                Origin::Ordinary => one.missing(MADE_MISS).nameless(),
-                Origin::Far => one.missing(FAR_MISS).nameless(),
-                Origin::Real => one,
-            };
-            (*of, Arc::new(one))
-        }));
+        measured.extend(all);
         if pace.is_kept() && reads() > before && measured.len() >= TOGETHER * 4 {
             // Some of each kind.
             later = later.into_iter().step_by(FEWER_WHERE_COLD).collect();
@@ -220,6 +197,51 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
         index.recall.curve.store(Some(Arc::new(curve)));
     }
     Ok(())
+}
+
+/// What is measured by a calibration, with the moment that it tells of and the middle of the rows.
+fn asked(pace: &Pace<'_>) -> Result<(Moment, Arc<Middle>, Asked)> {
+    let (dataset, index) = (pace.dataset, pace.index);
+    let (reached, view) = (index.reached(), dataset.view());
+    let column = view.schema.vector(&dataset.name, Some(&index.column))?;
+    let Made {
+        mut queries,
+        middle,
+    } = made(&reached, &view, column)?;
+    let real = index
+        .recall
+        .curve()
+        .map_or(Vec::new(), |curve| curve.real(REAL));
+    queries.extend(real.into_iter().map(|vector| (Origin::Real, vector)));
+    Ok((index.moment(view.live), Arc::new(middle), queries))
+}
+
+/// Measures a piece of what is asked, or of fewer queries if the pace says to end; nothing if the index has grown meanwhile.
+fn measure_piece(
+    pace: &Pace<'_>,
+    piece: &[(Origin, Vec<f32>)],
+    middle: &Middle,
+) -> Result<Option<Answered>> {
+    let (dataset, index) = (pace.dataset, pace.index);
+    // Anew for each: dead rows stay in the graph for whom an older view shows them.
+    let (reached, view) = (index.reached(), dataset.view());
+    let column = view.schema.vector(&dataset.name, Some(&index.column))?;
+    let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
+    let most = CLASSES[CLASSES.len() - 1];
+    let rows = reached.graph.len() as u64;
+    let all = measure((vectors, middle), most, &reached, (&view, column), pace)?;
+    if has_grown(&reached, rows) {
+        return Ok(None);
+    }
+    let told = piece.iter().zip(all).map(|((of, _), (one, _))| {
+        let one = match of {
+            Origin::Ordinary => one.missing(MADE_MISS).nameless(),
+            Origin::Far => one.missing(FAR_MISS).nameless(),
+            Origin::Real => one,
+        };
+        (*of, Arc::new(one))
+    });
+    Ok(Some(told.collect()))
 }
 
 /// Measures samples that wait, as many as go together; returns how many.
