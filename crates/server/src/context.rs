@@ -1,6 +1,7 @@
 //! What every call may use.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use longbow_engine::Engine;
 use longbow_query::sql::Session;
 use longbow_types::Config;
 use tokio::sync::watch;
+use tokio::time::timeout;
 use tonic::{Code, Status};
 
 use crate::sql::Prepared;
@@ -31,7 +33,7 @@ pub(crate) struct Context {
 }
 
 /// How long the next message of a stream is waited for once the node is to stop.
-pub(crate) const IDLE: Duration = Duration::from_secs(1);
+const IDLE: Duration = Duration::from_secs(1);
 
 /// The node is to stop, and what its client should do.
 pub(crate) fn stopped(then: &str) -> Status {
@@ -54,6 +56,20 @@ impl Context {
         let mut stopped = self.stopped.clone();
         // An error means that the sender is gone, which is a stop as well.
         let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+
+    /// The next message of a stream. Once the node is to stop and none comes, an error that says what to do `then`.
+    pub async fn unless_idle<T>(
+        &self,
+        next: impl Future<Output = T>,
+        then: &str,
+    ) -> Result<T, Status> {
+        let mut next = pin!(next);
+        tokio::select! {
+            biased;
+            next = &mut next => Ok(next),
+            () = self.stopping() => timeout(IDLE, next).await.map_err(|_| stopped(then)),
+        }
     }
 
     /// The address of the other server, for a call that came to the wrong one.

@@ -25,10 +25,10 @@ use futures::StreamExt;
 use longbow_engine::{Batch, PutOptions, SearchRequest};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tonic::{Status, Streaming};
 
-use crate::context::{IDLE, Shared, blocking, stopped};
+use crate::context::{Shared, blocking};
 use crate::get::found;
 use crate::pieces::{Progress, most_queries};
 use crate::put::{acknowledgement, read_schema};
@@ -108,14 +108,8 @@ impl Incoming {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
-        let next = tokio::select! {
-            biased;
-            next = self.rest.next() => next,
-            () = self.context.stopping() => match timeout(IDLE, self.rest.next()).await {
-                Ok(next) => next,
-                Err(_) => return Err(stopped("send the rest when it runs again")),
-            },
-        };
+        let then = "send the rest when it runs again";
+        let next = self.context.unless_idle(self.rest.next(), then).await?;
         next.transpose().map_err(of_transport)
     }
 

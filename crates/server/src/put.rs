@@ -9,10 +9,9 @@ use longbow_engine::{Applied, Pending, PutOptions, PutSession};
 use longbow_types::metrics;
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 use tonic::Status;
 
-use crate::context::{IDLE, Shared, blocking, stopped};
+use crate::context::{Shared, blocking};
 use crate::json;
 use crate::status::{invalid, name_of, of};
 use crate::wire::MessageReader;
@@ -104,18 +103,11 @@ fn read_ahead(mut reader: MessageReader) -> Messages {
 
 /// The next message; an error also once the node is to stop and none comes.
 async fn next(context: &Shared, messages: &mut Messages) -> Result<Option<FlightData>, Status> {
-    let next = tokio::select! {
-        biased;
-        next = messages.recv() => next,
-        () = context.stopping() => match timeout(IDLE, messages.recv()).await {
-            Ok(next) => next,
-            Err(_) => {
-                let then = "what was acknowledged is kept; send the rest when it runs again";
-                return Err(stopped(then));
-            }
-        },
-    };
-    next.transpose()
+    let then = "what was acknowledged is kept; send the rest when it runs again";
+    context
+        .unless_idle(messages.recv(), then)
+        .await?
+        .transpose()
 }
 
 /// Batches that the log has and the client was not yet told of.

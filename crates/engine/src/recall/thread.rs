@@ -141,7 +141,7 @@ fn is_due(dataset: &Dataset, index: &ColumnIndex) -> bool {
 /// # Errors
 /// If a batch cannot be read; the curve stays as it was.
 pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
-    let (shared, dataset, index) = (pace.shared, pace.dataset, pace.index);
+    let (dataset, index) = (pace.dataset, pace.index);
     let _alone = index.recall.measuring.lock();
     let began = Instant::now();
     if pace.wait_for_dead().is_break() {
@@ -151,7 +151,7 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
     let mut measured = Answered::with_capacity(queries.len());
     let (mut left, mut again) = (queries, AGAIN);
     while !left.is_empty() {
-        if pace.wait_for_dead().is_break() || shared.stopping.load(Ordering::Acquire) {
+        if pace.wait_for_dead().is_break() {
             return Ok(());
         }
         let most = if pace.was_searched() {
