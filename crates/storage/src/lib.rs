@@ -70,6 +70,7 @@ mod int_ids;
 mod layout;
 mod manifest;
 mod message;
+mod row_ranks;
 mod row_runs;
 mod schema;
 mod segment;

@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use crate::batch::Batch;
 use crate::checksum::{combine, crc32c};
 use crate::error::{Error, Result};
+use crate::row_ranks::RowRanks;
 use crate::row_runs::RowRuns;
 use crate::schema::schema_from_flatbuffer;
 
@@ -74,6 +75,7 @@ pub struct Segment {
     /// Rows before each batch, and in the end all of them.
     starts: Vec<u64>,
     runs: RowRuns,
+    ranks: Option<RowRanks>,
 }
 
 impl Segment {
@@ -135,7 +137,11 @@ impl Segment {
 
     /// Batch and position in it of a row number.
     pub fn locate(&self, row: u64) -> Option<(usize, usize)> {
-        self.place(self.runs.rank(row)?)
+        let before = match &self.ranks {
+            Some(ranks) => ranks.rank(row)?,
+            None => self.runs.rank(row)?,
+        };
+        self.place(before)
     }
 
     /// Batch and position in it of the row that comes after `before` others of the segment.
@@ -213,6 +219,7 @@ impl SegmentFile<'_> {
             schema,
             batches,
             starts,
+            ranks: RowRanks::of(&runs),
             runs,
         })
     }
