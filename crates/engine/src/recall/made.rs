@@ -5,14 +5,14 @@ use longbow_kernels::Kernels;
 
 use super::curve::Origin;
 use super::middle::Middle;
-use crate::column_index::Reached;
+use crate::column_index::ColumnIndex;
+use crate::dataset::Dataset;
 use crate::dice::Dice;
 use crate::error::Result;
 use crate::graph::Wanted;
 use crate::sample::sample;
 use crate::schema::VectorColumn;
 use crate::vectors::Vectors;
-use crate::view::View;
 
 /// Rows that are looked at.
 const ROWS: u64 = 1_000;
@@ -45,9 +45,11 @@ pub(crate) struct Made {
     pub middle: Middle,
 }
 
-/// Makes the same for the same rows; no queries if there are none.
-pub(crate) fn made(reached: &Reached, view: &View, column: &VectorColumn) -> Result<Made> {
-    let rows: Vec<(u64, Vec<f32>)> = sample(view, column, ROWS)?
+/// Makes the same for the same rows; no queries if there are none. Each walk for it sees the index as it is then: dead rows wait for it alone.
+pub(crate) fn made(dataset: &Dataset, index: &ColumnIndex) -> Result<Made> {
+    let view = dataset.view();
+    let column = view.schema.vector(&dataset.name, Some(&index.column))?;
+    let rows: Vec<(u64, Vec<f32>)> = sample(&view, column, ROWS)?
         .into_iter()
         .map(|(row, bytes)| (row, decode(column, &bytes)))
         .collect();
@@ -57,7 +59,7 @@ pub(crate) fn made(reached: &Reached, view: &View, column: &VectorColumn) -> Res
     let (mut queries, mut steps) = (Vec::new(), Vec::new());
     let stride = rows.len().div_ceil(ORDINARY).max(1);
     for (row, vector) in rows.iter().step_by(stride) {
-        let near = neighbors(*row, vector, reached, (view, column))?;
+        let near = neighbors(*row, vector, dataset, index)?;
         let Some(nearest) = near.first() else {
             continue;
         };
@@ -153,20 +155,19 @@ fn another(near: &[Vec<f32>], dice: &mut Dice) -> Vec<f32> {
 fn neighbors(
     row: u64,
     vector: &[f32],
-    reached: &Reached,
-    (view, column): (&View, &VectorColumn),
+    dataset: &Dataset,
+    index: &ColumnIndex,
 ) -> Result<Vec<Vec<f32>>> {
+    let (reached, view) = (index.reached(), dataset.view());
+    let column = view.schema.vector(&dataset.name, Some(&index.column))?;
     let visible = |at: u64| at < reached.watermark && at != row && view.is_visible(at);
     let query = [Query::new(column.space, vector)?];
     let mut stats = [SearchStats::default()];
-    let at = (view, column);
-    let found = reached.graph.search(
-        &query,
-        (NEAR, EF),
-        Wanted::visible(&visible),
-        at,
-        &mut stats,
-    )?;
+    let wanted = Wanted::visible(&visible);
+    let at = (&*view, column);
+    let found = reached
+        .graph
+        .search(&query, (NEAR, EF), wanted, at, &mut stats)?;
     let mut near = Vec::with_capacity(NEAR);
     for neighbor in found.iter().flatten() {
         let Some((batch, at)) = view.locate(neighbor.row) else {

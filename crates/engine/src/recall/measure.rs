@@ -25,7 +25,7 @@ pub(crate) const LADDER: [usize; 19] = [
 /// Numbers of neighbours that recall is measured for; the ones between count as the next larger.
 pub(crate) const CLASSES: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
 /// The largest of them.
-const MOST: usize = CLASSES[CLASSES.len() - 1];
+pub(crate) const MOST: usize = CLASSES[CLASSES.len() - 1];
 /// Rows that are compared with all queries before the next ones are read: they stay in the cache.
 const BLOCK: usize = 64;
 

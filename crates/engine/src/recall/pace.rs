@@ -95,12 +95,13 @@ impl<'a> Pace<'a> {
     /// Whether dead rows that are to leave the graph may wait for a long job that is held to a share. Shorter ones see nothing amid their
     /// work, but for each walk of its own.
     pub(super) fn is_in_the_way(&self) -> bool {
-        self.dead_wait()()
+        self.is_long && self.dead_wait()()
     }
 
-    /// What tells that while rows are compared.
+    /// What tells a walk whether dead rows may wait for it, of any job that is held to a share: where nothing else is left of the processors, a
+    /// walk that is displaced lasts long.
     pub(super) fn dead_wait(&self) -> impl Fn() -> bool + Sync + 'a {
-        let (may_be, index) = (self.is_kept() && self.is_long, self.index);
+        let (may_be, index) = (self.is_kept(), self.index);
         move || may_be && index.graph().is_held()
     }
 
@@ -224,13 +225,15 @@ mod tests {
         assert!(codes.retire(&|row| row < 100)? > 0);
         assert!(!rests() && pace.dead_wait()());
         assert!(pace.wait_for_dead().is_break());
-        // Who was asked to by the caller is in nobody's way for long, and samples hold nothing.
-        for other in [
-            Pace::new(shared, (&dataset, &index), None).long(),
-            Pace::new(shared, (&dataset, &index), Some(0.5)),
-        ] {
+        // Who was asked to by the caller is in nobody's way for long, and samples hold nothing but amid a walk.
+        for (part, waits) in [(None, false), (Some(0.5), true)] {
+            let mut other = Pace::new(shared, (&dataset, &index), part);
+            if part.is_none() {
+                other = other.long();
+            }
             assert!(other.pause(Instant::now(), reads()).is_continue());
-            assert!(!other.dead_wait()());
+            assert!(!other.is_in_the_way());
+            assert_eq!(other.dead_wait()(), waits);
         }
         drop(seen);
         assert!(pace.wait_for_dead().is_continue());

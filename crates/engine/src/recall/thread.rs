@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use longbow_disk::reads;
-use longbow_index::Query;
+use longbow_index::{Neighbor, Query};
 
 use super::curve::{Curve, Moment, Origin};
 use super::made::{Made, made};
-use super::measure::{CLASSES, Climb, Measured, share, truth};
+use super::measure::{Climb, MOST, Measured, share, truth};
 use super::middle::Middle;
 use super::pace::{Pace, ROUND};
 use super::{LEAST_ROWS, Recall};
@@ -41,7 +41,7 @@ const AGAIN: usize = 8;
 const GROWN: u64 = 100;
 
 /// Queries with where they are from.
-type Asked = Vec<(Origin, Vec<f32>)>;
+type Origins = Vec<(Origin, Vec<f32>)>;
 /// And what was measured of them.
 type Answered = Vec<(Origin, Arc<Measured>)>;
 
@@ -200,20 +200,19 @@ pub(crate) fn calibrate(pace: &Pace<'_>) -> Result<()> {
 }
 
 /// What is measured by a calibration, with the moment that it tells of and the middle of the rows.
-fn asked(pace: &Pace<'_>) -> Result<(Moment, Arc<Middle>, Asked)> {
+fn asked(pace: &Pace<'_>) -> Result<(Moment, Arc<Middle>, Origins)> {
     let (dataset, index) = (pace.dataset, pace.index);
-    let (reached, view) = (index.reached(), dataset.view());
-    let column = view.schema.vector(&dataset.name, Some(&index.column))?;
+    let moment = index.moment(dataset.view().live);
     let Made {
         mut queries,
         middle,
-    } = made(&reached, &view, column)?;
+    } = made(dataset, index)?;
     let real = index
         .recall
         .curve()
         .map_or(Vec::new(), |curve| curve.real(REAL));
     queries.extend(real.into_iter().map(|vector| (Origin::Real, vector)));
-    Ok((index.moment(view.live), Arc::new(middle), queries))
+    Ok((moment, Arc::new(middle), queries))
 }
 
 /// Measures a piece of what is asked, or of fewer queries if the pace says to end; nothing if the index has grown meanwhile.
@@ -226,14 +225,15 @@ fn measure_piece(
     // Anew for each: dead rows stay in the graph for whom an older view shows them.
     let (reached, view) = (index.reached(), dataset.view());
     let column = view.schema.vector(&dataset.name, Some(&index.column))?;
-    let vectors = piece.iter().map(|(_, vector)| vector.clone()).collect();
-    let most = CLASSES[CLASSES.len() - 1];
+    let vectors = piece.iter().map(|(_, vector)| vector.clone());
     let rows = reached.graph.len() as u64;
-    let all = measure((vectors, middle), most, &reached, (&view, column), pace)?;
+    let at = (&*view, column);
+    let asked = with_truth(vectors, MOST, at, pace)?;
+    let all = climb_all(asked, middle, &reached, at, pace)?;
     if has_grown(&reached, rows) {
         return Ok(None);
     }
-    let told = piece.iter().zip(all).map(|((of, _), (one, _))| {
+    let told = piece.iter().zip(all).map(|((of, _), one)| {
         let one = match of {
             Origin::Ordinary => one.missing(MADE_MISS).nameless(),
             Origin::Far => one.missing(FAR_MISS).nameless(),
@@ -255,81 +255,100 @@ pub(crate) fn measure_samples(pace: &Pace<'_>) -> Result<usize> {
     let Some(first) = samples.first() else {
         return Ok(0);
     };
-    let column = first
-        .view
-        .schema
-        .vector(&dataset.name, Some(&index.column))?;
+    let schema = &first.view.schema;
+    let column = schema.vector(&dataset.name, Some(&index.column))?;
+    let at = (&*first.view, column);
     let most = samples.iter().map(|sample| sample.k).max().unwrap_or(0);
-    let vectors = samples.iter().map(|sample| sample.vector.clone()).collect();
-    let k = most.max(CLASSES[CLASSES.len() - 1]);
-    // Without a curve none is learned from, and looks are in vain.
-    let curve = index.recall.curve();
-    let middle = curve.map_or_else(Arc::default, |curve| Arc::clone(curve.middle()));
-    let all = measure(
-        (vectors, &middle),
-        k,
-        &first.reached,
-        (&first.view, column),
-        pace,
-    )?;
+    let vectors = samples.iter().map(|sample| sample.vector.clone());
+    let asked = with_truth(vectors, most.max(MOST), at, pace)?;
     if shared.stopping.load(Ordering::Acquire) {
         return Ok(0);
     }
     let mut gauge = index.recall.gauge.lock();
-    let mut real = Vec::with_capacity(all.len());
-    for (sample, (one, truth)) in samples.iter().zip(all) {
-        if let Some(recall) = share(&truth, sample.k, sample.answered.iter().copied()) {
+    for (sample, one) in samples.iter().zip(&asked) {
+        let answered = sample.answered.iter().copied();
+        if let Some(recall) = share(&one.truth, sample.k, answered) {
             gauge.push(recall);
-            real.push(one);
         }
     }
     drop(gauge);
-    // Walks that miss what left the graph meanwhile say nothing of others.
-    let same = first.reached.died == index.reached().died;
-    if same && !has_grown(&first.reached, first.reached.watermark) {
-        index.recall.learn(real);
+    // What was answered is measured, but walks now may say nothing of others.
+    let has_changed = || {
+        let died = index.reached().died;
+        first.reached.died != died || has_grown(&first.reached, first.reached.watermark)
+    };
+    if let Some(curve) = index.recall.curve()
+        && !has_changed()
+    {
+        let real = climb_all(asked, curve.middle(), &first.reached, at, pace)?;
+        if !has_changed() {
+            index.recall.learn(real);
+        }
     }
     Ok(samples.len())
 }
 
 /// Whether the graph holds more than these rows by so much that walks cannot be measured any more on a view of then: rows
-/// that came since are not visible in it, and a walk goes on for each that it meets.
+/// that came since are not visible in it, and a walk goes on for each that it meets. So it does where rows of then have left the graph.
 fn has_grown(reached: &Reached, rows: u64) -> bool {
     reached.graph.len() as u64 > rows + rows / GROWN
 }
 
-/// What each effort finds for each query, and its true neighbours; of fewer queries if the pace says to end, after one or amid the scan for
-/// all.
-fn measure(
-    (vectors, middle): (Vec<Vec<f32>>, &Middle),
+/// A query that is measured.
+struct Asked {
+    vector: Vec<f32>,
+    query: Query,
+    /// Its nearest rows.
+    truth: Vec<Neighbor>,
+}
+
+/// Queries with their true neighbours; none if the pace says to end.
+fn with_truth(
+    vectors: impl Iterator<Item = Vec<f32>>,
     k: usize,
-    reached: &Reached,
     (view, column): (&View, &VectorColumn),
     pace: &Pace<'_>,
-) -> Result<Vec<(Measured, Vec<longbow_index::Neighbor>)>> {
+) -> Result<Vec<Asked>> {
+    let vectors: Vec<Vec<f32>> = vectors.collect();
     let prepare = |vector: &Vec<f32>| Ok(Query::new(column.space, vector)?);
     let queries = vectors.iter().map(prepare).collect::<Result<Vec<_>>>()?;
     let pause = |since, before| pace.pause(since, before);
-    let Some(truths) = truth(&queries, k, (view, column), &pause)? else {
-        return Ok(Vec::new());
-    };
-    let mut all = Vec::with_capacity(truths.len());
-    for ((vector, query), truth) in vectors.into_iter().zip(&queries).zip(truths) {
+    let truths = truth(&queries, k, (view, column), &pause)?;
+    let all = vectors.into_iter().zip(queries);
+    let all = all.zip(truths.unwrap_or_default());
+    let all = all.map(|((vector, query), truth)| Asked {
+        vector,
+        query,
+        truth,
+    });
+    Ok(all.collect())
+}
+
+/// What each effort finds for each query; of fewer if the pace says to end, or dead rows wait for a walk.
+fn climb_all(
+    asked: Vec<Asked>,
+    middle: &Middle,
+    reached: &Reached,
+    (view, column): (&View, &VectorColumn),
+    pace: &Pace<'_>,
+) -> Result<Vec<Measured>> {
+    let mut all = Vec::with_capacity(asked.len());
+    for one in asked {
         let (began, before) = (Instant::now(), reads());
         let climb = Climb {
-            query,
+            query: &one.query,
             middle,
-            truth: &truth,
+            truth: &one.truth,
             reached,
             view,
             column,
             is_over: &pace.dead_wait(),
         };
-        let Some(measured) = climb.measure(vector)? else {
+        let Some(measured) = climb.measure(one.vector)? else {
             break;
         };
-        all.push((measured, truth));
-        if pause(began, before).is_break() {
+        all.push(measured);
+        if pace.pause(began, before).is_break() {
             break;
         }
     }
