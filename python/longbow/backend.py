@@ -20,16 +20,10 @@ class Asked(NamedTuple):
     ef: int | None
     exact: bool | None
     column: str | None
-    filters: Filters
-    where: str | None
+    filters: Filters = None
+    where: str | None = None
     nprobe: int | None = None
     recall_target: float | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether any row may be found, by an effort of the usual kind."""
-        any_row = self.filters is None and self.where is None
-        return any_row and self.nprobe is None and self.recall_target is None
 
     def options(self) -> dict[str, Any]:
         """The same in the form of the wire."""
@@ -45,8 +39,21 @@ class Backend(Protocol):
     def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
         """Nearest neighbours of one vector or several, or of a text."""
 
-    def nearest(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
-        """Ids and distances as numpy arrays, k places to a query."""
+    def nearest(
+        self,
+        dataset: str,
+        given: Any,
+        k: int,
+        ef: int | None,
+        exact: bool | None,
+        column: str | None,
+    ) -> tuple[Any, Any]:
+        """Ids and distances as numpy arrays, k places to a query; of any rows, and by
+        an effort of the usual kind. Each on its own: to pack them takes as long as some
+        of the search."""
+
+    def nearest_where(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
+        """The same of some rows, or by another effort."""
 
     def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> AnswerStream:
         """Nearest neighbours of many vectors, as they are found."""

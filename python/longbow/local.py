@@ -29,10 +29,6 @@ class Local:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
-    @functools.cached_property
-    def _numpy(self) -> _Numpy:
-        return _Numpy()
-
     def call(self, name: str, body: Any = None) -> Any:
         told = self.engine.call(name, b"" if body is None else encode(body))
         return decode(told, f"the result of {name}") if told else None
@@ -43,37 +39,26 @@ class Local:
         queries = None if vector is None else vectors.floats(vector)
         return pa.Table.from_batches([self.engine.search(search, queries, None)])
 
-    def nearest(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
-        numpy = self._numpy
-        if type(given) is numpy.array and given.dtype == numpy.float32 and given.ndim:
-            queries = given
-        else:
-            queries = vectors.floats(given)
-        k = asked.k
-        if asked.is_plain:
-            plain = (k, asked.ef, bool(asked.exact), asked.column)
-            try:
-                told, kind, distances = self.engine.nearest(dataset, queries, plain)
-            except BufferError:
-                # It is not aligned.
-                queries = vectors.floats(given)
-                told, kind, distances = self.engine.nearest(dataset, queries, plain)
-            except (OverflowError, TypeError):
-                # An option is of another type, which is refused by a code, or made plain.
-                queries = vectors.floats(given)
-                told, kind, distances = self._nearest_where(dataset, queries, asked)
-        else:
-            told, kind, distances = self._nearest_where(dataset, queries, asked)
-        ids = numpy.ids(told, kind)
-        distances = numpy.distances(distances)
-        if queries.ndim == 1:
-            return ids, distances
-        return ids.reshape(-1, k), distances.reshape(-1, k)
+    def nearest(
+        self,
+        dataset: str,
+        given: Any,
+        k: int,
+        ef: int | None,
+        exact: bool | None,
+        column: str | None,
+    ) -> tuple[Any, Any]:
+        try:
+            return self.engine.nearest(dataset, given, k, ef, exact, column)
+        except (BufferError, OverflowError, TypeError):
+            # These are no aligned float32, or an option is of another type, which is
+            # refused by a code, or made plain.
+            return self.nearest_where(dataset, given, Asked(k, ef, exact, column))
 
-    def _nearest_where(self, dataset: str, queries: Any, asked: Asked) -> tuple[Any, str, Any]:
+    def nearest_where(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
         if asked.k is None:
             raise InvalidArgument("bad_value", "k is None; expected a number of rows")
-        return self.engine.nearest_where(_search(dataset, asked), queries)
+        return self.engine.nearest_where(_search(dataset, asked), vectors.floats(given))
 
     def join(self, dataset: str, given: Any, k: int, ef: int | None) -> AnswerStream:
         search = encode({"dataset": dataset, "k": k, **({} if ef is None else {"ef": ef})})
@@ -191,29 +176,6 @@ def _remembered(
 
 def _written(dataset: str, asked: Asked) -> bytes:
     return encode({"dataset": dataset, **without_none(asked.options())})
-
-
-class _Numpy:
-    """What of numpy each search needs, looked up once: a search takes microseconds."""
-
-    def __init__(self) -> None:
-        import numpy
-
-        self.array = numpy.ndarray
-        self.float32 = numpy.dtype("float32")
-        self._kinds = {kind: numpy.dtype(kind) for kind in ("int64", "uint64")}
-        self._texts = numpy.array
-
-    def ids(self, told: Any, kind: str) -> Any:
-        """The ids that the engine told, as an array."""
-        if kind == "text":
-            return self._texts(told, object)
-        # Laid over the buffer, which nobody can cut meanwhile, in less time than frombuffer takes.
-        return self.array((len(told) // 8,), self._kinds[kind], memoryview(told))
-
-    def distances(self, told: Any) -> Any:
-        """The distances that the engine told, as an array."""
-        return self.array((len(told) // 4,), self.float32, memoryview(told))
 
 
 class _Chunk(NamedTuple):

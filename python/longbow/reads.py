@@ -183,8 +183,10 @@ class Reads:
             >>> ids.tolist(), distances.shape
             (['b1', 'b2'], (2,))
         """
+        if filters is None and where is None and nprobe is None and recall_target is None:
+            return self._backend.nearest(dataset, vectors, k, ef, exact, column)
         asked = Asked(k, ef, exact, column, filters, where, nprobe, recall_target)
-        return self._backend.nearest(dataset, vectors, asked)
+        return self._backend.nearest_where(dataset, vectors, asked)
 
     def search_by_id(self, dataset: str, id: int | str, k: int = 10) -> pa.Table:
         """The ``k`` rows nearest to a row of the dataset, that row among them.

@@ -39,15 +39,27 @@ class Remote:
     def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
         return AnswerStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
 
-    def nearest(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
+    def nearest(
+        self,
+        dataset: str,
+        given: Any,
+        k: int,
+        ef: int | None,
+        exact: bool | None,
+        column: str | None,
+    ) -> tuple[Any, Any]:
+        if exact is not None or column is not None or not vectors.is_many(given):
+            return self.nearest_where(dataset, given, Asked(k, ef, exact, column))
+        queries = vectors.matrix(given)
+        found = self.join(dataset, queries, k, ef).read_all()
+        return arrays.places(found, len(queries), k)
+
+    def nearest_where(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
         options = asked.options()
         if not vectors.is_many(given):
             return arrays.columns(self.search(dataset, given, options))
         queries = vectors.matrix(given)
-        if asked.is_plain and asked.exact is None and asked.column is None:
-            found = self.join(dataset, queries, asked.k, asked.ef).read_all()
-        else:
-            found = self.search(dataset, queries, options)
+        found = self.search(dataset, queries, options)
         return arrays.places(found, len(queries), asked.k)
 
     def join(self, dataset: str, vectors: Any, k: int, ef: int | None) -> AnswerStream:

@@ -75,6 +75,30 @@ struct Joined {
     found: Vec<Found>,
 }
 
+/// Whether the hits that were looked at sufficed, for all queries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sufficed {
+    All,
+    /// There are as many groups as asked for, and some may have more hits.
+    NotForGroups,
+    No,
+}
+
+/// Where a search has no more pages.
+const LAST_PAGE: &str =
+    "the pages of a search end at row 16384; filter what is left, or download it";
+
+/// Whether nothing was passed by: then more of what there is is found by looking farther.
+fn all_scanned(answers: &[Answered]) -> bool {
+    let scanned = |one: &Answered| {
+        matches!(
+            one.found.strategy,
+            Strategy::Exact | Strategy::ExactFiltered
+        )
+    };
+    answers.iter().all(scanned)
+}
+
 impl Asked<'_> {
     /// Whether the nearest `k` of one search are all that is asked for.
     pub fn is_plain(&self) -> bool {
@@ -119,10 +143,18 @@ impl Asked<'_> {
         } else {
             self.shape.depth(self.k)
         };
+        let mut before = 0;
         loop {
-            let (mut answers, enough) = self.answer_from(depth, vectors, helpers)?;
+            let (mut answers, sufficed) = self.answer_from(depth, vectors, helpers)?;
+            let given = answers.iter().map(|answer| answer.hits.len()).sum();
+            let goes_on = match sufficed {
+                Sufficed::All => false,
+                Sufficed::NotForGroups => given > before || all_scanned(&answers),
+                Sufficed::No => true,
+            };
+            before = given;
             match self.shape.deeper(depth) {
-                Some(deeper) if !enough => depth = deeper,
+                Some(deeper) if goes_on => depth = deeper,
                 _ => {
                     for (answer, vector) in answers.iter_mut().zip(vectors) {
                         self.fill_distances(&mut answer.hits, vector)?;
@@ -133,13 +165,13 @@ impl Asked<'_> {
         }
     }
 
-    /// Answers from the best `depth` hits, and says whether those sufficed or are all that there is.
+    /// Answers from the best `depth` hits, and says whether those sufficed or are all that there are.
     fn answer_from(
         &mut self,
         depth: usize,
         vectors: &[Vec<f32>],
         helpers: &Helpers,
-    ) -> Result<(Vec<Answered>, bool)> {
+    ) -> Result<(Vec<Answered>, Sufficed)> {
         let fusion = self.is_fused().then_some(self.fusion);
         let width = match self.is_fused() {
             true => (FUSED.0 * depth).clamp(FUSED.1, MAX_K),
@@ -154,7 +186,7 @@ impl Asked<'_> {
                 .collect(),
             false => self.main.find_all(vectors, helpers)?,
         };
-        let (mut answers, mut all_enough) = (Vec::with_capacity(all.len()), true);
+        let (mut answers, mut sufficed) = (Vec::with_capacity(all.len()), Sufficed::All);
         for (at, mut found) in all.into_iter().enumerate() {
             joined.found.iter().for_each(|other| found.add(other));
             let rankings = self.rankings(&found, &joined.rankings);
@@ -166,23 +198,33 @@ impl Asked<'_> {
             };
             self.cut(&mut near, vectors.get(at))?;
             let count = near.len();
-            let (shaped, enough) = self.shape.apply(near, self.k, &self.main)?;
-            all_enough &= enough || exhausted;
-            found.short_because = match enough {
-                true => None,
-                false => Some(self.why_short(count, &found)),
+            let shaped = self.shape.apply(near, self.k, &self.main)?;
+            let has_room = shaped.with_room > 0 && !exhausted;
+            sufficed = sufficed.max(match (shaped.enough || exhausted, has_room) {
+                (true, false) => Sufficed::All,
+                (true, true) => Sufficed::NotForGroups,
+                (false, _) => Sufficed::No,
+            });
+            found.short_because = match (shaped.enough, has_room) {
+                (false, _) => Some(self.why_short(count, &found)),
+                (true, true) => Some(format!(
+                    "{} groups have fewer rows than group_size among the nearest {count}, and may have others farther away",
+                    shaped.with_room
+                )),
+                (true, false) if self.shape.is_last_page(self.k) => Some(LAST_PAGE.to_owned()),
+                (true, false) => None,
             };
             let parts = match self.score_parts {
-                true => parts(fusion, &rankings, &shaped),
+                true => parts(fusion, &rankings, &shaped.hits),
                 false => Vec::new(),
             };
             answers.push(Answered {
                 found,
-                hits: shaped,
+                hits: shaped.hits,
                 parts,
             });
         }
-        Ok((answers, all_enough))
+        Ok((answers, sufficed))
     }
 
     /// What is joined to the hits of every vector.

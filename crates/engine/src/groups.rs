@@ -18,7 +18,7 @@ pub struct Grouping {
     pub size: usize,
 }
 
-/// The hits of the first `k` groups, group by group in the order of their best hits; and how many groups there are.
+/// The hits by groups, these in the order of their best hits, with the best `size` of each.
 ///
 /// # Errors
 /// If a batch cannot be read.
@@ -26,8 +26,8 @@ pub(crate) fn group(
     hits: &[Hit],
     view: &View,
     field: &Field,
-    (k, size): (usize, usize),
-) -> Result<(Vec<Hit>, usize)> {
+    size: usize,
+) -> Result<Vec<Vec<Hit>>> {
     let values = Located::new(view, hits.iter().map(|hit| hit.row)).column(field)?;
     let converter = RowConverter::new(vec![SortField::new(field.data_type().clone())])?;
     let values = converter.convert_columns(&[values])?;
@@ -43,6 +43,5 @@ pub(crate) fn group(
             groups[place].push(*hit);
         }
     }
-    let found = groups.len();
-    Ok((groups.into_iter().take(k).flatten().collect(), found))
+    Ok(groups)
 }

@@ -229,7 +229,9 @@ impl Engine {
             let mut info = summary(&answers, request);
             plan.tell(&answers, &mut info);
             info.strategy = asked.strategy().unwrap_or(info.strategy);
-            info.cursor = next_page(page, &answers);
+            info.cursor = page
+                .filter(|_| !asked.shape.is_last_page(request.k))
+                .and_then(|page| next_page(page, &answers));
             let took = started.elapsed();
             let is_slow = slow::is_slow(took, self.options().slow_query);
             let why = (request.explain || is_slow).then(|| explain(&asked, &answers));
@@ -420,9 +422,8 @@ fn summary(answers: &[Answered], request: &SearchRequest) -> QueryInfo {
     }
 }
 
-/// The cursor of the page behind this one, if a page is asked for and this one has rows.
-fn next_page(page: Option<(u32, Option<Cursor>)>, answers: &[Answered]) -> Option<String> {
-    let (print, before) = page?;
+/// The cursor of the page behind this one, if this one has rows.
+fn next_page((print, before): (u32, Option<Cursor>), answers: &[Answered]) -> Option<String> {
     let [answer] = answers else { return None };
     let next = Cursor::after(print, before, &answer.hits);
     next.map(|cursor| cursor.to_string())

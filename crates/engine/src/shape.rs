@@ -67,7 +67,7 @@ impl Shape {
             return bad("cursor", "given".into(), expected);
         }
         let seen = page.map_or(0, |cursor| cursor.seen as usize);
-        if seen.saturating_add(k) > MAX_K {
+        if seen >= MAX_K {
             let got = format!("after {seen} rows");
             return bad(
                 "cursor",
@@ -83,10 +83,19 @@ impl Shape {
         *self == Shape::default()
     }
 
+    /// Hits of the pages before.
+    fn seen(&self) -> usize {
+        self.page.flatten().map_or(0, |cursor| cursor.seen as usize)
+    }
+
+    /// Whether a page of `k` is the last one, however many hits are left.
+    pub(crate) fn is_last_page(&self, k: usize) -> bool {
+        self.page.is_some() && self.seen().saturating_add(k) >= MAX_K
+    }
+
     /// Hits that are looked for at first, for `k` to be given.
     pub(crate) fn depth(&self, k: usize) -> usize {
-        let seen = self.page.flatten().map_or(0, |cursor| cursor.seen as usize);
-        let base = k + self.offset + seen;
+        let base = k + self.offset + self.seen();
         let depth = match (&self.group, self.diversity) {
             (Some(group), _) => base.saturating_mul(group.size).saturating_mul(GROUPS),
             (None, Some(_)) => (DIVERSE.0 * base).clamp(DIVERSE.1, diversity::MOST_CANDIDATES),
@@ -101,26 +110,29 @@ impl Shape {
         (more && depth < MAX_K).then(|| depth.saturating_mul(FARTHER).min(MAX_K))
     }
 
-    /// Of the hits, best first, those that are to be given, and whether they are as many as asked for.
+    /// Of the hits, best first, those that are to be given.
     ///
     /// # Errors
     /// If the column of the groups is unknown, or a batch cannot be read.
-    pub(crate) fn apply(
-        &self,
-        mut hits: Vec<Hit>,
-        k: usize,
-        at: &Searcher<'_>,
-    ) -> Result<(Vec<Hit>, bool)> {
+    pub(crate) fn apply(&self, mut hits: Vec<Hit>, k: usize, at: &Searcher<'_>) -> Result<Shaped> {
+        let mut upto = k + self.offset;
         if let Some(Some(cursor)) = &self.page {
             hits.retain(|hit| cursor.is_before(hit));
+            upto = upto.min(MAX_K.saturating_sub(self.seen()));
         }
-        let upto = k + self.offset;
         if let Some(group) = &self.group {
             let schema = &at.view.schema.arrow;
             let field = schema.field_with_name(&group.column)?;
-            let (all, found) = groups::group(&hits, at.view, field, (upto, group.size))?;
-            let (first, _) = groups::group(&hits, at.view, field, (self.offset, group.size))?;
-            return Ok((all[first.len()..].to_vec(), found >= upto));
+            let mut groups = groups::group(&hits, at.view, field, group.size)?;
+            let enough = groups.len() >= upto;
+            groups.truncate(upto);
+            groups.drain(..self.offset.min(groups.len()));
+            let room = groups.iter().filter(|hits| hits.len() < group.size);
+            return Ok(Shaped {
+                with_room: room.count(),
+                hits: groups.into_iter().flatten().collect(),
+                enough,
+            });
         }
         if let Some(lambda) = self.diversity {
             hits = diversity::choose(&hits, lambda, upto, (at.view, at.column))?;
@@ -128,8 +140,21 @@ impl Shape {
         let enough = hits.len() >= upto;
         hits.truncate(upto);
         hits.drain(..self.offset.min(hits.len()));
-        Ok((hits, enough))
+        Ok(Shaped {
+            hits,
+            enough,
+            with_room: 0,
+        })
     }
+}
+
+/// What is given of the hits.
+pub(crate) struct Shaped {
+    pub hits: Vec<Hit>,
+    /// Whether they are as many as asked for, or of as many groups.
+    pub enough: bool,
+    /// Groups that have fewer hits than they may.
+    pub with_room: usize,
 }
 
 /// What was found by vectors, as hits.

@@ -24,9 +24,6 @@ use crate::queries::Queries;
 use crate::rows::Rows;
 use crate::sql::{Begun, SqlRows};
 
-/// What a lean search asks for: k, ef, whether to scan, and the column.
-type Asked = (i64, Option<i64>, bool, Option<String>);
-
 /// Name, schema, rows and bytes of a dataset.
 type Info = (String, PyArrowType<Schema>, u64, u64);
 
@@ -171,19 +168,31 @@ impl Engine {
         Ok(PyArrowType(found))
     }
 
-    /// The lean search: ids, their kind, and distances. Of several queries each has `k` places.
+    /// The lean search: ids and distances. Of several queries each has `k` places.
+    #[pyo3(signature = (dataset, queries, k, ef, exact, column, /))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "to pack them in Python takes as long as some of the search"
+    )]
     fn nearest<'py>(
         &self,
         py: Python<'py>,
         dataset: &str,
         queries: &Bound<'py, PyAny>,
-        asked: Asked,
+        k: i64,
+        ef: Option<i64>,
+        exact: Option<bool>,
+        column: Option<String>,
     ) -> PyResult<Nearest<'py>> {
         let queries = Queries::read(queries)?;
         let many = queries.many.then_some(queries.vectors.len());
-        let mut request = lean(asked).map_err(raised)?;
-        request.vectors = queries.vectors;
-        request.first_query = many.map(|_| 0);
+        let request = SearchRequest {
+            vectors: queries.vectors,
+            first_query: many.map(|_| 0),
+            exact: exact.unwrap_or(false),
+            column,
+            ..lean(k, ef).map_err(raised)?
+        };
         self.lean_search(py, dataset, request, many)
     }
 
@@ -274,15 +283,13 @@ fn closed() -> Refusal {
     Refusal::new(Class::FailedPrecondition, "closed", text)
 }
 
-/// The request of a lean search, still without its queries.
-fn lean((k, ef, exact, column): Asked) -> longbow_query::Result<SearchRequest> {
+/// The request of a lean search of some effort, still without its queries.
+fn lean(k: i64, ef: Option<i64>) -> longbow_query::Result<SearchRequest> {
     let max = longbow_engine::MAX_K;
     let bad_k = |_| longbow_engine::Error::BadK { got: k, max };
     let bad_ef = |_| longbow_query::invalid("bad_value", "ef is negative; expected 1 to 65536");
     Ok(SearchRequest {
         ef: ef.map(usize::try_from).transpose().map_err(bad_ef)?,
-        exact,
-        column,
         ..SearchRequest::nearest(Vec::new(), usize::try_from(k).map_err(bad_k)?)
     })
 }

@@ -1,23 +1,25 @@
-//! The lean search: ids and distances as plain buffers, for numpy.
+//! The lean search: ids and distances as arrays of numpy's.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_buffer::{ArrowNativeType, ScalarBuffer};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType};
 use longbow_engine::{Class, Error};
 use longbow_query::Refusal;
+use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyList};
+use pyo3::sync::PyOnceLock;
 
-/// What Python gets: the ids, what they are (`int64`, `uint64` or `text`), and the distances as float32.
-pub type Nearest<'py> = (Bound<'py, PyAny>, &'static str, Bound<'py, PyByteArray>);
+/// What Python gets, two arrays: the ids (int64, uint64, or objects for text), and the distances as float32.
+pub type Nearest<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 /// The ids of a reply.
 #[derive(Debug)]
 enum Ids {
-    Signed(Vec<i64>),
-    Unsigned(Vec<u64>),
+    Signed(ScalarBuffer<i64>),
+    Unsigned(ScalarBuffer<u64>),
     Text(Vec<Option<String>>),
 }
 
@@ -25,7 +27,9 @@ enum Ids {
 #[derive(Debug)]
 pub struct Table {
     ids: Ids,
-    distances: Vec<f32>,
+    distances: ScalarBuffer<f32>,
+    /// How many queries were asked, and places of each; None for one by itself, of as many places as rows.
+    shape: Option<[usize; 2]>,
 }
 
 impl Table {
@@ -52,21 +56,40 @@ impl Table {
         };
         Ok(Table {
             ids: Ids::new(ids, places.as_deref()).map_err(Error::from)?,
-            distances: spread(distances, places.as_deref(), f32::INFINITY),
+            distances: numbers(distances, places.as_deref(), f32::INFINITY),
+            shape: queries.map(|queries| [queries, k]),
         })
     }
 
     /// As Python's objects.
     ///
     /// # Errors
-    /// If Python has no memory.
+    /// If Python has no numpy, or no memory.
     pub fn into_python(self, py: Python<'_>) -> PyResult<Nearest<'_>> {
-        let (ids, kind) = match self.ids {
-            Ids::Signed(ids) => (bytes(py, &ids, i64::to_ne_bytes)?.into_any(), "int64"),
-            Ids::Unsigned(ids) => (bytes(py, &ids, u64::to_ne_bytes)?.into_any(), "uint64"),
-            Ids::Text(ids) => (PyList::new(py, ids)?.into_any(), "text"),
+        static NUMPY: PyOnceLock<()> = PyOnceLock::new();
+        NUMPY.get_or_try_init(py, || py.import("numpy").map(drop))?;
+        let shape = self.shape;
+        let ids = match self.ids {
+            Ids::Signed(ids) => shaped(PyArray1::from_slice(py, &ids), shape)?,
+            Ids::Unsigned(ids) => shaped(PyArray1::from_slice(py, &ids), shape)?,
+            Ids::Text(ids) => {
+                let object = |id| Ok(Option::<String>::into_pyobject(id, py)?.unbind());
+                let ids = ids.into_iter().map(object).collect::<PyResult<Vec<_>>>()?;
+                shaped(PyArray1::from_vec(py, ids), shape)?
+            }
         };
-        Ok((ids, kind, bytes(py, &self.distances, f32::to_ne_bytes)?))
+        let distances = PyArray1::from_slice(py, &self.distances);
+        Ok((ids, shaped(distances, shape)?))
+    }
+}
+
+fn shaped<'py, T: Element>(
+    flat: Bound<'py, PyArray1<T>>,
+    shape: Option<[usize; 2]>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match shape {
+        Some(shape) => Ok(flat.reshape(shape)?.into_any()),
+        None => Ok(flat.into_any()),
     }
 }
 
@@ -75,12 +98,15 @@ impl Ids {
         let kind = column.data_type();
         if *kind == DataType::UInt64 {
             let ids = column.as_primitive::<UInt64Type>();
-            return Ok(Ids::Unsigned(spread(ids.values(), places, u64::MAX)));
+            return Ok(Ids::Unsigned(numbers(ids.values(), places, u64::MAX)));
+        }
+        if let Some(ids) = column.as_primitive_opt::<Int64Type>() {
+            return Ok(Ids::Signed(numbers(ids.values(), places, -1)));
         }
         if kind.is_integer() {
             let wide = cast(column, &DataType::Int64)?;
             let ids = wide.as_primitive::<Int64Type>();
-            return Ok(Ids::Signed(spread(ids.values(), places, -1)));
+            return Ok(Ids::Signed(numbers(ids.values(), places, -1)));
         }
         let text = cast(column, &DataType::Utf8)?;
         let ids: Vec<Option<String>> = text
@@ -88,7 +114,10 @@ impl Ids {
             .iter()
             .map(|id| id.map(str::to_owned))
             .collect();
-        Ok(Ids::Text(spread(&ids, places, None)))
+        Ok(Ids::Text(match places {
+            Some(places) => spread(&ids, places, None),
+            None => ids,
+        }))
     }
 }
 
@@ -129,22 +158,21 @@ fn places(
     Ok(places)
 }
 
-fn spread<T: Clone>(values: &[T], places: Option<&[Option<usize>]>, nothing: T) -> Vec<T> {
+fn spread<T: Clone>(values: &[T], places: &[Option<usize>], nothing: T) -> Vec<T> {
     let at = |place: &Option<usize>| place.map_or(nothing.clone(), |row| values[row].clone());
-    places.map_or_else(|| values.to_vec(), |places| places.iter().map(at).collect())
+    places.iter().map(at).collect()
 }
 
-fn bytes<'py, T: Copy, const N: usize>(
-    py: Python<'py>,
-    values: &[T],
-    of: impl Fn(T) -> [u8; N],
-) -> PyResult<Bound<'py, PyByteArray>> {
-    PyByteArray::new_with(py, values.len() * N, |bytes| {
-        for (place, value) in bytes.chunks_exact_mut(N).zip(values) {
-            place.copy_from_slice(&of(*value));
-        }
-        Ok(())
-    })
+/// Numbers at their places; as they are, without a copy, where there are no others.
+fn numbers<T: ArrowNativeType>(
+    values: &ScalarBuffer<T>,
+    places: Option<&[Option<usize>]>,
+    nothing: T,
+) -> ScalarBuffer<T> {
+    places.map_or_else(
+        || values.clone(),
+        |places| spread(values, places, nothing).into(),
+    )
 }
 
 fn lacks(column: &str) -> Error {

@@ -13,6 +13,9 @@ use serde_json::Value;
 
 use crate::refusal::{Result, invalid};
 
+/// Whole numbers up to it are all told apart as floats.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// How rows are read that a dataset does not say.
 #[derive(Debug, Clone, Default)]
 pub struct RowsAs {
@@ -59,6 +62,7 @@ pub fn read(bytes: &[u8], known: Option<&SchemaRef>, how: &RowsAs) -> Result<Rec
         (None, None) => HashMap::new(),
     };
     let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
+    check_fit(&rows, &schema)?;
     let reader = ReaderBuilder::new(schema).with_batch_size(rows.len().max(1));
     let mut decoder = reader.build_decoder().map_err(wrong)?;
     decoder.serialize(&rows).map_err(wrong)?;
@@ -93,6 +97,53 @@ pub fn write_bytes(batch: &RecordBatch) -> std::result::Result<Vec<u8>, ArrowErr
     } else {
         rows
     })
+}
+
+/// Refuses values that are not of their column's type: what reads them cuts fractions off, and takes texts for numbers.
+fn check_fit(rows: &[Value], schema: &Schema) -> Result<()> {
+    for (number, row) in rows.iter().enumerate() {
+        for field in schema.fields() {
+            let (name, kind) = (field.name(), field.data_type());
+            let Some(wrong) = row.get(name).and_then(|value| misfit(value, kind)) else {
+                continue;
+            };
+            let shown: String = wrong.to_string().chars().take(80).collect();
+            let text = format!(
+                "column '{name}' of row {number} (from 0) is of {kind}, and has the value {shown}; give each column values of its type"
+            );
+            return Err(invalid("bad_rows", &text));
+        }
+    }
+    Ok(())
+}
+
+/// What in a value is a number or a truth where the type has no such one; values of other types are for their decoder to refuse.
+fn misfit<'a>(value: &'a Value, kind: &DataType) -> Option<&'a Value> {
+    let fits = match (kind, value) {
+        (_, Value::Null) => true,
+        (DataType::List(item) | DataType::LargeList(item), Value::Array(all))
+        | (DataType::FixedSizeList(item, _), Value::Array(all)) => {
+            return all.iter().find_map(|one| misfit(one, item.data_type()));
+        }
+        (DataType::Struct(fields), Value::Object(all)) => {
+            let within = |field: &FieldRef| misfit(all.get(field.name())?, field.data_type());
+            return fields.iter().find_map(within);
+        }
+        (DataType::Dictionary(_, of), _) => return misfit(value, of),
+        (DataType::Boolean, _) => value.is_boolean(),
+        (kind, Value::Number(number)) if kind.is_integer() => {
+            let is_whole = |x: f64| x.fract() == 0.0 && x.abs() <= EXACT;
+            number.is_i64() || number.is_u64() || number.as_f64().is_some_and(is_whole)
+        }
+        (kind, _) if kind.is_integer() => false,
+        // JSON has no numbers that are not finite.
+        (kind, Value::String(text)) if kind.is_floating() => {
+            text.parse().is_ok_and(|x: f64| !x.is_finite())
+        }
+        (kind, _) if kind.is_floating() => value.is_number(),
+        _ => true,
+    };
+    (!fits).then_some(value)
 }
 
 fn vector_field(name: &str, dim: usize) -> FieldRef {
@@ -178,6 +229,47 @@ mod tests {
                 .code,
             "bad_rows"
         );
+    }
+
+    #[test]
+    fn values_are_of_their_columns_types() {
+        let item = |kind| Arc::new(Field::new("item", kind, true));
+        let within = Field::new("n", DataType::UInt8, true);
+        let known = Schema::new(vec![
+            Field::new("id", DataType::Int64, true),
+            Field::new("on", DataType::Boolean, true),
+            Field::new("at", DataType::Float64, true),
+            Field::new("v", DataType::FixedSizeList(item(DataType::Int8), 2), true),
+            Field::new("all", DataType::List(item(DataType::Float32)), true),
+            Field::new("in", DataType::Struct(vec![within].into()), true),
+        ]);
+        let known = Some(Arc::new(known));
+        let read = |row: &str| {
+            let rows = format!(r#"[{{"id": 0}}, {row}]"#);
+            read(rows.as_bytes(), known.as_ref(), &RowsAs::default())
+        };
+        for row in [
+            r#"{"id": 7.0, "on": true, "at": 1, "v": [1, -2], "all": [1, 2.5], "in": {"n": 3}}"#,
+            r#"{"id": -1e3, "on": null, "at": "NaN", "v": null, "all": ["inf", null], "in": {}}"#,
+        ] {
+            let batch = read(row).expect(row);
+            assert_eq!(batch.num_rows(), 2);
+        }
+        for (row, value) in [
+            (r#"{"id": 7.9}"#, "7.9"),
+            (r#"{"id": "3"}"#, r#""3""#),
+            (r#"{"id": 1e300}"#, "1e300"),
+            (r#"{"id": 1, "on": 1}"#, "1"),
+            (r#"{"id": 1, "at": "1.5"}"#, r#""1.5""#),
+            (r#"{"id": 1, "v": [1, 0.5]}"#, "0.5"),
+            (r#"{"id": 1, "all": [1, "2"]}"#, r#""2""#),
+            (r#"{"id": 1, "in": {"n": -0.5}}"#, "-0.5"),
+        ] {
+            let refused = read(row).expect_err(row);
+            assert_eq!(refused.code, "bad_rows", "{row}");
+            let said = refused.to_string();
+            assert!(said.contains("row 1 ") && said.contains(value), "{said}");
+        }
     }
 
     #[test]

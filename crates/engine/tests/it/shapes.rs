@@ -107,6 +107,31 @@ fn pages_follow_each_other_without_gap_while_rows_come_and_go() {
 }
 
 #[test]
+fn pages_end_where_they_say_so() {
+    const MOST: usize = 16_384;
+    let engine = open(&MemoryDisk::new());
+    fill(&engine, 0..16_500);
+    let (mut all, mut next) = (Vec::new(), None);
+    let last = loop {
+        let shape = Shape {
+            page: Some(next),
+            ..Shape::default()
+        };
+        let reply = engine.search("d", &ask(1_000, shape)).expect("a page");
+        all.extend(ids(&reply));
+        let Some(cursor) = &reply.info.cursor else {
+            break reply;
+        };
+        assert_eq!(reply.info.short_because, None);
+        next = Some(Cursor::parse(cursor).expect("what a reply said"));
+    };
+    assert_eq!(all, Vec::from_iter(0..MOST as i64));
+    assert_eq!((last.info.returned, last.info.asked), (MOST % 1_000, 1_000));
+    let why = last.info.short_because.expect("there are more rows");
+    assert!(why.contains("16384"), "{why}");
+}
+
+#[test]
 fn pages_of_a_fused_answer_hold_each_row_once() {
     let engine = open(&MemoryDisk::new());
     fill(&engine, 0..600);
@@ -164,6 +189,17 @@ fn groups_are_whole_and_in_the_order_of_their_best() {
     let reply = engine.search("d", &group(8, 1, 0)).expect("groups");
     assert_eq!(ids(&reply), [0, 1, 2, 3, 4, 5, 6]);
     assert!(reply.info.short_because.is_some());
+    // Most of a group is behind rows of others.
+    let reply = engine.search("d", &group(1, 5, 0)).expect("groups");
+    assert_eq!(ids(&reply), [0, 7, 14, 21, 28]);
+    let reply = engine.search("d", &group(2, 60, 0)).expect("groups");
+    let each = |kind: i64| (0..60).map(move |at| kind + 7 * at);
+    assert_eq!(ids(&reply), Vec::from_iter(each(0).chain(each(1))));
+    assert_eq!(reply.info.short_because, None);
+    // These are all that there are.
+    let reply = engine.search("d", &group(1, 100, 6)).expect("groups");
+    assert_eq!(ids(&reply), Vec::from_iter((6..500).step_by(7)));
+    assert_eq!(reply.info.short_because, None);
     // The second value is far behind the first rows.
     let far = SearchRequest {
         filter: Some(Condition::new("id", Comparison::Ge, 480).shared()),
