@@ -46,10 +46,16 @@ def total_rows(data: Any) -> int | None:
             return count
     if _is_pandas(data) or is_numpy(data):
         return len(data)
-    if isinstance(data, list) and data and isinstance(data[0], Mapping):
+    if (
+        isinstance(data, list)
+        and data
+        and isinstance(data[0], Mapping)
+        and not _are_columns(data[0])
+    ):
         return len(data)
     if isinstance(data, Mapping) and data:
-        return len(next(iter(data.values())))
+        first = next(iter(data.values()))
+        return len(first) if hasattr(first, "__len__") else None
     return None
 
 
@@ -161,7 +167,7 @@ def _columns(columns: dict[Any, Any]) -> Frame:
             if hasattr(column, "to_arrow"):  # a polars Series
                 column, arrow = column.to_arrow(), True
             else:
-                column = list(column)
+                column = _listed(name, column)
         first = None if arrow else next((v for v in column if v is not None), None)
         keep = arrow or is_vector(first) or (is_numpy(column) and column.ndim == 2)
         out[name] = column if keep else typed(name, column)
@@ -169,6 +175,16 @@ def _columns(columns: dict[Any, Any]) -> Frame:
     if len(set(lengths.values())) > 1:
         raise InvalidArgument("invalid_data", f"columns differ in length: {lengths}")
     return Frame(out, next(iter(lengths.values()), 0))
+
+
+def _listed(name: str, column: Any) -> list[Any]:
+    if isinstance(column, Iterable) and not isinstance(column, (str, bytes, Mapping)):
+        return list(column)
+    raise InvalidArgument(
+        "invalid_data",
+        f"column {name!r} is of type {type(column).__name__}: give each column a list or an "
+        "array of its values, or rows as a list of dicts",
+    )
 
 
 def typed(name: str, values: Any, from_pandas: bool = False) -> Any:
@@ -189,7 +205,7 @@ def _stream(items: Iterator[Any], vector_name: str) -> Iterator[Frame]:
     if first is None:
         return
     items = itertools.chain([first], items)
-    if isinstance(first, Mapping):
+    if isinstance(first, Mapping) and not _are_columns(first):
         for rows in iter(lambda: list(itertools.islice(items, _GATHERED_ROWS)), []):
             yield _rows(rows)
     elif _is_item(first):
@@ -203,5 +219,27 @@ def _stream(items: Iterator[Any], vector_name: str) -> Iterator[Frame]:
 
 
 def _is_item(item: Any) -> bool:
-    known = isinstance(item, (pa.Table, pa.RecordBatch)) or is_numpy(item) or _is_pandas(item)
-    return known or hasattr(item, "to_arrow") or hasattr(item, "__arrow_c_array__")
+    known = isinstance(item, (pa.Table, pa.RecordBatch, Mapping))
+    known = known or is_numpy(item) or _is_pandas(item)
+    rows = isinstance(item, list) and bool(item) and isinstance(item[0], Mapping)
+    return known or rows or hasattr(item, "to_arrow") or hasattr(item, "__arrow_c_array__")
+
+
+def _are_columns(item: Mapping[Any, Any]) -> bool:
+    """Whether a dict holds columns rather than one row: no value is a plain one, and one
+    holds vectors."""
+
+    def is_column(value: Any) -> bool:
+        return isinstance(value, (list, tuple, pa.Array, pa.ChunkedArray)) or (
+            is_numpy(value) and value.ndim > 0
+        )
+
+    def holds_vectors(value: Any) -> bool:
+        if is_numpy(value):
+            return value.ndim == 2 or bool(len(value)) and is_vector(value[0])
+        if isinstance(value, (pa.Array, pa.ChunkedArray)):
+            return pa.types.is_nested(value.type)
+        return bool(value) and is_vector(value[0])
+
+    values = item.values()
+    return all(map(is_column, values)) and any(map(holds_vectors, values))

@@ -48,9 +48,13 @@ def dask_frame():
         yield dask.dataframe.from_pandas(PANDAS, npartitions=2)
 
 
+def _columns(rows, make=list):
+    return {name: make([row[name] for row in rows]) for name in rows[0]}
+
+
 SOURCES = {
     "rows": (ROWS, 3),
-    "columns": ({name: [row[name] for row in ROWS] for name in ROWS[0]}, 3),
+    "columns": (_columns(ROWS), 3),
     "pandas": (PANDAS, 3),
     "pandas-index": (PANDAS.set_axis(["x", "y", "z"]), 3),
     "pandas-arrow": (TABLE.to_pandas(types_mapper=pd.ArrowDtype), 3),
@@ -67,6 +71,10 @@ SOURCES = {
     "list-of-batches": (TABLE.to_batches(max_chunksize=2), None),
     "generator-of-rows": ((row for row in ROWS), None),
     "tuple-of-rows": (tuple(ROWS), None),
+    "generator-of-columns": ((_columns(ROWS[i : i + 1]) for i in range(3)), None),
+    "list-of-arrays": ([_columns(ROWS[:2], np.array), _columns(ROWS[2:], np.array)], None),
+    "list-of-arrow-columns": ([_columns(ROWS[:1], pa.array), _columns(ROWS[1:], pa.array)], None),
+    "generator-of-lists-of-rows": ((ROWS[i : i + 2] for i in (0, 2)), None),
 }
 
 
@@ -138,6 +146,8 @@ BAD = [
     (42, "can't insert a int"),
     (np.zeros(3), "2-D"),
     (iter([1, 2]), "not int"),
+    ({"id": 1, "vector": [1.0, 2.0]}, "column 'id' is of type int"),
+    ({"id": "ab", "vector": [[1.0], [2.0]]}, "column 'id' is of type str"),
     ({"id": [1, 2], "vector": [[1.0]]}, "differ in length"),
     ([{"id": object(), "vector": [1.0]}], "column 'id'"),
     ([{"id": 1, "vector": [1.0], "size": 2**70}], "column 'size'"),

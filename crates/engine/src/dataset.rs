@@ -318,10 +318,7 @@ impl Dataset {
         let State { ids, view } = &mut *state;
         if let Some(unknown) = deleted.iter().find(|id| ids.get(&key(id)).is_none()) {
             self.publish(view, index);
-            return Err(Error::IdNotFound {
-                dataset: self.name.clone(),
-                id: unknown.to_string(),
-            });
+            return Err(unknown.unknown_in(&self.name, &view.schema.arrow));
         }
         let mut gone = 0;
         for id in deleted {

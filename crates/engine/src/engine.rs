@@ -121,10 +121,7 @@ impl Engine {
         let dataset = self.dataset(dataset)?;
         // Refuse before the log is written; the applier checks again, in the order of the log.
         if let Some(unknown) = ids.iter().find(|id| dataset.find(id).is_none()) {
-            return Err(Error::IdNotFound {
-                dataset: dataset.name.clone(),
-                id: unknown.to_string(),
-            });
+            return Err(unknown.unknown_in(&dataset.name, &dataset.view().schema.arrow));
         }
         let intake = dataset.intake.lock();
         if intake.dropped {

@@ -38,8 +38,12 @@ pub enum Error {
     DatasetNotFound(String),
     #[error("dataset '{name}' does not exist; did you mean '{near}'?")]
     DatasetMistyped { name: String, near: String },
-    #[error("id {id} is not in dataset '{dataset}'; nothing was changed")]
-    IdNotFound { dataset: String, id: String },
+    #[error("id {id} is not in dataset '{dataset}'{kinds}; nothing was changed")]
+    IdNotFound {
+        dataset: String,
+        id: String,
+        kinds: &'static str,
+    },
     #[error("namespace '{0}' does not exist; create it with CreateNamespace")]
     NamespaceNotFound(String),
     #[error("namespace '{name}' still holds {datasets} dataset(s); delete them first")]

@@ -94,10 +94,7 @@ pub(crate) fn vector(
     view: &View,
     column: &VectorColumn,
 ) -> Result<(u64, Vec<f32>)> {
-    let unknown = || Error::IdNotFound {
-        dataset: dataset.name.clone(),
-        id: id.to_string(),
-    };
+    let unknown = || id.unknown_in(&dataset.name, &view.schema.arrow);
     let row = dataset.find(id).ok_or_else(unknown)?;
     // The view is older than the id map; a row that came in between is as good as unknown to this call.
     let (batch, at) = view.locate(row).ok_or_else(unknown)?;

@@ -5,14 +5,14 @@ use std::fmt;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
 /// An id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "an id is an integer or a text")]
 pub enum Id {
     /// A negative or small integer.
     Int(i64),
@@ -23,6 +23,21 @@ pub enum Id {
 }
 
 impl Id {
+    /// What is wrong with an id that a dataset of this schema does not hold.
+    pub(crate) fn unknown_in(&self, dataset: &str, schema: &Schema) -> Error {
+        let kind = schema.field_with_name("id").map(|id| id.data_type());
+        let kinds = match (self, kind) {
+            (Id::Text(_), Ok(kind)) if kind.is_integer() => ", whose ids are integers",
+            (Id::Int(_) | Id::Large(_), Ok(kind)) if !kind.is_integer() => ", whose ids are texts",
+            _ => "",
+        };
+        Error::IdNotFound {
+            dataset: dataset.to_owned(),
+            id: self.to_string(),
+            kinds,
+        }
+    }
+
     /// The id at a position of a column.
     ///
     /// # Errors

@@ -32,7 +32,13 @@ impl<'de> Visitor<'de> for Elements {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<f32>, A::Error> {
         let mut elements = Vec::with_capacity(list.size_hint().unwrap_or(0).min(AHEAD));
-        while let Some(element) = list.next_element()? {
+        while let Some(number) = list.next_element::<f64>()? {
+            let element = number as f32;
+            // JSON has no infinite numbers.
+            if element.is_infinite() {
+                let text = format!("a vector has the element {number:e}, which is beyond float32");
+                return Err(A::Error::custom(text));
+            }
             elements.push(element);
         }
         Ok(elements)
@@ -88,7 +94,8 @@ mod tests {
         // Escapes are JSON's, and may stand for anything.
         check(r#""AACA\u0050wAAIMA=""#, &[1.0, -2.5]);
         check_refused("7", "expected a vector: a list of numbers, or the base64");
-        check_refused(r#"["a"]"#, "expected f32");
+        check_refused(r#"["a"]"#, "expected f64");
+        check_refused("[1, -1e39]", "the element -1e39, which is beyond float32");
         check_refused(r#""AACAPwAAIMA""#, "not in base64");
         check_refused(r#""AACAPw A""#, "not in base64");
         check_refused(
