@@ -142,7 +142,13 @@ class Reads:
             "budget_ms": budget_ms,
         }
         if rerank is None:
+            if rerank_from is not None:
+                text = f"rerank_from is {rerank_from}, and there is no rerank; give a function"
+                raise InvalidArgument("bad_value", text)
             return self._backend.search(dataset, vector, options)
+        if not callable(rerank):
+            text = f"rerank is of type {type(rerank).__name__}; expected a function"
+            raise InvalidArgument("bad_rerank", text)
         options["k"] = max(k, rerank_from or 4 * k)
         return reranked(self._backend.search(dataset, vector, options), rerank, k)
 

@@ -167,6 +167,10 @@ def test_a_second_opinion(client, animals) -> None:
     assert by_id["score"].to_pylist() == [11.0, 10.0, 9.0]
     with pytest.raises(longbow.InvalidArgument, match="bad_rerank"):
         client.search(animals, [0.0, 0.0], rerank=lambda found: [1.0])
+    with pytest.raises(longbow.InvalidArgument, match="bad_rerank"):
+        client.search(animals, [0.0, 0.0], rerank=5)
+    with pytest.raises(longbow.InvalidArgument, match="rerank_from is 5"):
+        client.search(animals, [0.0, 0.0], rerank_from=5)
 
 
 class Curl:

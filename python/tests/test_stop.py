@@ -1,5 +1,8 @@
 """A node that is told to stop while clients have streams open."""
 
+import itertools
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,3 +49,26 @@ def test_streams_of_which_nothing_comes_end_with_the_node(tmp_path: Path) -> Non
             writer.close()
     with longbow.open(tmp_path / "data") as database:
         assert database.get_info("d").rows == 2
+
+
+def test_a_stream_that_goes_on_ends_with_the_node(tmp_path: Path) -> None:
+    own = Server(tmp_path / "data")
+    client = longbow.connect(own.uri, own.meta_uri)
+    begun = threading.Event()
+
+    def endless():
+        for number in itertools.count():
+            yield {"id": [number], "vector": [[1.0, float(number)]]}
+            if number > 100:
+                begun.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        inserting = pool.submit(client.insert, "d", endless())
+        assert begun.wait(60)
+        assert own.stop() == 0
+        with pytest.raises(longbow.LongbowError) as caught:
+            inserting.result(60)
+    assert caught.value.code == "node_stopped"
+    assert "cut off" not in (tmp_path / "data.log").read_text()
+    with longbow.open(tmp_path / "data") as database:
+        assert database.get_info("d").rows > 100

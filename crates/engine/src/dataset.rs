@@ -12,7 +12,7 @@ use roaring::RoaringTreemap;
 use crate::coded_tail::LEAST_BYTES;
 use crate::column_index::{AllReached, ColumnIndex};
 use crate::dead::DeadRows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::filter::FilterCache;
 use crate::graph_options::GraphOptions;
 use crate::id::Id;

@@ -36,7 +36,10 @@ impl<'de> Visitor<'de> for Elements {
             let element = number as f32;
             // JSON has no infinite numbers.
             if element.is_infinite() {
-                let text = format!("a vector has the element {number:e}, which is beyond float32");
+                let at = elements.len();
+                let text = format!(
+                    "a vector has the element {number:e} at position {at}, which is beyond float32"
+                );
                 return Err(A::Error::custom(text));
             }
             elements.push(element);
@@ -95,7 +98,10 @@ mod tests {
         check(r#""AACA\u0050wAAIMA=""#, &[1.0, -2.5]);
         check_refused("7", "expected a vector: a list of numbers, or the base64");
         check_refused(r#"["a"]"#, "expected f64");
-        check_refused("[1, -1e39]", "the element -1e39, which is beyond float32");
+        check_refused(
+            "[1, -1e39]",
+            "the element -1e39 at position 1, which is beyond float32",
+        );
         check_refused(r#""AACAPwAAIMA""#, "not in base64");
         check_refused(r#""AACAPw A""#, "not in base64");
         check_refused(

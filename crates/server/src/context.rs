@@ -2,14 +2,14 @@
 
 use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use longbow_engine::Engine;
 use longbow_query::sql::Session;
 use longbow_types::Config;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tonic::{Code, Status};
 
 use crate::sql::Prepared;
@@ -30,10 +30,14 @@ pub(crate) struct Context {
     pub meta: SocketAddr,
     /// Says true once the node is to stop.
     pub stopped: watch::Receiver<bool>,
+    /// When a stream first saw that.
+    pub stop_seen: OnceLock<Instant>,
 }
 
 /// How long the next message of a stream is waited for once the node is to stop.
 const IDLE: Duration = Duration::from_secs(1);
+/// For how long streams of which more comes all the time are heard then: less than until all that is left is cut off.
+const LAST: Duration = Duration::from_secs(4);
 
 /// The node is to stop, and what its client should do.
 pub(crate) fn stopped(then: &str) -> Status {
@@ -58,17 +62,27 @@ impl Context {
         let _ = stopped.wait_for(|stopped| *stopped).await;
     }
 
-    /// The next message of a stream. Once the node is to stop and none comes, an error that says what to do `then`.
+    /// The next message of a stream. Once the node is to stop and none comes, or has been to for some time, an error that says what to do
+    /// `then`.
     pub async fn unless_idle<T>(
         &self,
         next: impl Future<Output = T>,
         then: &str,
     ) -> Result<T, Status> {
         let mut next = pin!(next);
+        let left = || {
+            let seen = *self.stop_seen.get_or_init(Instant::now);
+            (seen + LAST).saturating_duration_since(Instant::now())
+        };
+        if *self.stopped.borrow() && left().is_zero() {
+            return Err(stopped(then));
+        }
         tokio::select! {
             biased;
             next = &mut next => Ok(next),
-            () = self.stopping() => timeout(IDLE, next).await.map_err(|_| stopped(then)),
+            () = self.stopping() => {
+                timeout(left().min(IDLE), next).await.map_err(|_| stopped(then))
+            }
         }
     }
 

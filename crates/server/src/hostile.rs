@@ -1,6 +1,6 @@
 //! What tests of hostile requests share: a node, and good bytes made bad.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use longbow_engine::{Engine, Options};
 use longbow_query::sql::{Limits, Session};
@@ -35,6 +35,7 @@ pub(crate) static NODE: LazyLock<Node> = LazyLock::new(|| {
         data: nowhere,
         meta: nowhere,
         stopped,
+        stop_seen: OnceLock::new(),
         config: Config::default(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().build();

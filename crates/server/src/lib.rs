@@ -51,7 +51,7 @@ mod vigil;
 mod wire;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use longbow_engine::{Engine, Options};
@@ -97,6 +97,7 @@ pub async fn run(
         data: listeners.data_addr(),
         meta: listeners.meta_addr(),
         stopped: stopped.clone(),
+        stop_seen: OnceLock::new(),
         config,
     });
     let told = listeners.started(&engine);
