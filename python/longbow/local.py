@@ -50,10 +50,12 @@ class Local:
     ) -> tuple[Any, Any]:
         try:
             return self.engine.nearest(dataset, given, k, ef, exact, column)
-        except (BufferError, OverflowError, TypeError):
-            # These are no aligned float32, or an option is of another type, which is
-            # refused by a code, or made plain.
-            return self.nearest_where(dataset, given, Asked(k, ef, exact, column))
+        except (BufferError, OverflowError, TypeError, ValueError):
+            # This is no array of aligned float32, or an option is of another type,
+            # which is refused by a code, or made plain.
+            pass
+        is_exact = None if exact is None else bool(exact)
+        return self.nearest_where(dataset, given, Asked(k, ef, is_exact, column))
 
     def nearest_where(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
         if asked.k is None:

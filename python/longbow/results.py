@@ -90,7 +90,8 @@ class QueryInfo:
         rows_scanned: rows compared one by one.
         distance_computations: distances computed in all.
         elapsed_us: microseconds within the server.
-        short_because: why fewer than ``asked`` came back, or None.
+        short_because: why fewer than ``asked`` came back, why groups may have more
+            rows, or that no page follows; or None.
         partial_because: why nearer rows may have been missed: the search ended
             with its ``budget_ms``. None if it looked everywhere.
         cursor: of a page: the cursor of the next one; None after the last row.

@@ -210,7 +210,8 @@ def _stream(items: Iterator[Any], vector_name: str) -> Iterator[Frame]:
             yield _rows(rows)
     elif _is_item(first):
         for item in items:
-            yield from frames(item, vector_name)
+            if not _is_nothing(item):
+                yield from frames(item, vector_name)
     else:
         raise InvalidArgument(
             "invalid_data",
@@ -218,28 +219,36 @@ def _stream(items: Iterator[Any], vector_name: str) -> Iterator[Frame]:
         )
 
 
+def _is_nothing(item: Any) -> bool:
+    """Whether an item is a dict of empty columns, which have no types to tell."""
+    empty = isinstance(item, Mapping)
+    return empty and all(hasattr(one, "__len__") and len(one) == 0 for one in item.values())
+
+
 def _is_item(item: Any) -> bool:
     known = isinstance(item, (pa.Table, pa.RecordBatch, Mapping))
     known = known or is_numpy(item) or _is_pandas(item)
-    rows = isinstance(item, list) and bool(item) and isinstance(item[0], Mapping)
+    rows = isinstance(item, list) and (not item or isinstance(item[0], Mapping))
     return known or rows or hasattr(item, "to_arrow") or hasattr(item, "__arrow_c_array__")
 
 
 def _are_columns(item: Mapping[Any, Any]) -> bool:
-    """Whether a dict holds columns rather than one row: no value is a plain one, and one
-    holds vectors."""
+    """Whether a dict holds columns rather than one row: no value is a plain one, and the ids
+    are several, or the vectors."""
 
     def is_column(value: Any) -> bool:
-        return isinstance(value, (list, tuple, pa.Array, pa.ChunkedArray)) or (
-            is_numpy(value) and value.ndim > 0
-        )
+        if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__"):
+            return False
+        return not is_numpy(value) or value.ndim > 0
 
     def holds_vectors(value: Any) -> bool:
-        if is_numpy(value):
-            return value.ndim == 2 or bool(len(value)) and is_vector(value[0])
-        if isinstance(value, (pa.Array, pa.ChunkedArray)):
-            return pa.types.is_nested(value.type)
-        return bool(value) and is_vector(value[0])
+        if is_numpy(value) or isinstance(value, (pa.Array, pa.ChunkedArray)):
+            nested = pa.types.is_nested(value.type) if hasattr(value, "type") else value.ndim == 2
+            return nested or bool(len(value)) and is_vector(value[0])
+        return is_vector(next((one for one in value if one is not None), None))
 
-    values = item.values()
-    return all(map(is_column, values)) and any(map(holds_vectors, values))
+    if not all(map(is_column, item.values())):
+        return False
+    return "id" in item or any(
+        map(holds_vectors, [item[n] for n in item if n == "vector"] or item.values())
+    )

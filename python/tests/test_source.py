@@ -74,6 +74,9 @@ SOURCES = {
     "generator-of-columns": ((_columns(ROWS[i : i + 1]) for i in range(3)), None),
     "list-of-arrays": ([_columns(ROWS[:2], np.array), _columns(ROWS[2:], np.array)], None),
     "list-of-arrow-columns": ([_columns(ROWS[:1], pa.array), _columns(ROWS[1:], pa.array)], None),
+    "empty-columns-first": (iter([{"id": [], "vector": [], "name": []}, _columns(ROWS)]), None),
+    "empty-rows-first": (iter([[], ROWS]), None),
+    "series": (iter([{name: pl.Series(of) for name, of in _columns(ROWS).items()}]), None),
     "generator-of-lists-of-rows": ((ROWS[i : i + 2] for i in (0, 2)), None),
 }
 
@@ -134,6 +137,12 @@ def test_large_chunks_are_not_copied() -> None:
     assert [frame.rows for frame in read] == [5000, 5000]
     address = half["id"].chunk(0).buffers()[1].address
     assert read[1].columns["id"].buffers()[1].address == address
+
+
+def test_a_row_of_lists_is_one_row() -> None:
+    row = {"vector": [0.5, 0.25], "spans": [[0, 5], [6, 9]]}
+    assert [frame.rows for frame in frames([row], "vector")] == [1]
+    assert total_rows([row]) == 1
 
 
 def test_rows_with_different_keys_have_nulls() -> None:

@@ -86,7 +86,15 @@ enum Sufficed {
 
 /// Where a search has no more pages.
 const LAST_PAGE: &str =
-    "the pages of a search end at row 16384; filter what is left, or download it";
+    "the pages of a search end at row 16384; where more is left, filter it, or download it";
+
+/// Whether a search was at its end before it had looked everywhere.
+fn is_cut(answered: &Result<(Vec<Answered>, Sufficed)>) -> bool {
+    match answered {
+        Ok((all, _)) => all.iter().any(|one| one.found.is_partial),
+        Err(error) => matches!(error, Error::Timeout(_)),
+    }
+}
 
 /// Whether nothing was passed by: then more of what there is is found by looking farther.
 fn all_scanned(answers: &[Answered]) -> bool {
@@ -143,26 +151,34 @@ impl Asked<'_> {
         } else {
             self.shape.depth(self.k)
         };
-        let mut before = 0;
-        loop {
-            let (mut answers, sufficed) = self.answer_from(depth, vectors, helpers)?;
-            let given = answers.iter().map(|answer| answer.hits.len()).sum();
+        let given = |all: &Vec<Answered>| all.iter().map(|one| one.hits.len()).sum();
+        let mut kept = None;
+        let mut answers = loop {
+            let answered = self.answer_from(depth, vectors, helpers);
+            let before = kept.take();
+            let given_before: usize = before.as_ref().map_or(0, given);
+            // To fill groups is not worth the answer that is there.
+            if let (true, Some(before)) = (is_cut(&answered), before) {
+                break before;
+            }
+            let (answers, sufficed) = answered?;
+            let is_all = all_scanned(&answers);
             let goes_on = match sufficed {
                 Sufficed::All => false,
-                Sufficed::NotForGroups => given > before || all_scanned(&answers),
+                Sufficed::NotForGroups => is_all || given(&answers) > given_before,
                 Sufficed::No => true,
             };
-            before = given;
-            match self.shape.deeper(depth) {
-                Some(deeper) if goes_on => depth = deeper,
-                _ => {
-                    for (answer, vector) in answers.iter_mut().zip(vectors) {
-                        self.fill_distances(&mut answer.hits, vector)?;
-                    }
-                    return Ok(answers);
-                }
+            match self.shape.deeper(depth).filter(|_| goes_on) {
+                // To look for all takes a scan no longer than for some more.
+                Some(deeper) => depth = if is_all { MAX_K } else { deeper },
+                None => break answers,
             }
+            kept = (sufficed == Sufficed::NotForGroups).then_some(answers);
+        };
+        for (answer, vector) in answers.iter_mut().zip(vectors) {
+            self.fill_distances(&mut answer.hits, vector)?;
         }
+        Ok(answers)
     }
 
     /// Answers from the best `depth` hits, and says whether those sufficed or are all that there are.

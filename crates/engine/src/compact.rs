@@ -36,12 +36,15 @@ pub(crate) fn compact(shared: &Shared, dataset: &Dataset) -> Result<bool> {
     Ok(dataset.swap_segments(old, written))
 }
 
-/// Position and number of segments to compact together.
+/// Position and number of segments to compact together. Those in which nothing lives go together however many they are: nothing is written for
+/// them.
 fn choose(view: &View, full: u64) -> Option<(usize, usize)> {
+    let is_dead = |segment: &&Arc<Segment>| dead_in(view, segment) == segment.rows();
     let mut small = 0;
     for (at, segment) in view.segments.iter().enumerate() {
-        if dead_in(view, segment) as f64 > segment.rows() as f64 * DEAD_SHARE {
-            return Some((at, 1));
+        if is_worth_it(dead_in(view, segment), segment.rows()) {
+            let dead = view.segments[at..].iter().take_while(is_dead).count();
+            return Some((at, dead.max(1)));
         }
         small = if segment.meta().bytes < full / SMALL_SHARE {
             small + 1
@@ -53,6 +56,11 @@ fn choose(view: &View, full: u64) -> Option<(usize, usize)> {
         }
     }
     None
+}
+
+/// Whether so many of some rows are dead that they are to be left out.
+pub(crate) fn is_worth_it(dead: u64, rows: u64) -> bool {
+    dead as f64 > rows as f64 * DEAD_SHARE
 }
 
 fn dead_in(view: &View, segment: &Arc<Segment>) -> u64 {

@@ -17,7 +17,7 @@ const SMALL_BATCHES: usize = 2_048;
 /// The body of the housekeeping thread.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut last_checkpoint = Instant::now();
-    let mut last_tidy = Instant::now();
+    let mut next_tidy = Instant::now() + shared.options.tidy_interval;
     let mut last_hot: Option<Instant> = None;
     let mut last_applied = 0;
     while !shared.stopping.load(Ordering::Acquire) {
@@ -38,22 +38,13 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             let is_all = !hot::keep_some(shared);
             last_hot = is_all.then(Instant::now);
         }
-        if last_tidy.elapsed() >= shared.options.tidy_interval {
-            for dataset in shared.catalog.datasets() {
-                report(
-                    "compact",
-                    &dataset.name,
-                    compact::compact(shared, &dataset).map(drop),
-                );
-                report(
-                    "rebuild",
-                    &dataset.name,
-                    vacuum::rebuild(&dataset, &shared.options.graphs),
-                );
-            }
+        let began = Instant::now();
+        if began >= next_tidy {
+            let has_compacted = tidy(shared);
             // What was retained by the last checkpoint may have become old, or was read.
             report("purge", "all", shared.log.purge(0).map_err(Into::into));
-            last_tidy = Instant::now();
+            let interval = shared.options.tidy_interval;
+            next_tidy = Instant::now() + pause(has_compacted, began.elapsed(), interval);
         }
         if is_due(
             last_checkpoint.elapsed(),
@@ -67,6 +58,28 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         if datasets.all(|dataset| dataset.unindexed() == 0) {
             report("checkpoint", "all", checkpoint::save_work(shared));
         }
+    }
+}
+
+/// Compacts some segments of each dataset, and builds anew what is to be. Says whether there was anything to compact.
+fn tidy(shared: &Shared) -> bool {
+    let mut has_compacted = false;
+    for dataset in shared.catalog.datasets() {
+        let compacted = compact::compact(shared, &dataset);
+        has_compacted |= matches!(compacted, Ok(true));
+        report("compact", &dataset.name, compacted.map(drop));
+        let rebuilt = vacuum::rebuild(&dataset, &shared.options.graphs);
+        report("rebuild", &dataset.name, rebuilt);
+    }
+    has_compacted
+}
+
+/// How long until segments are looked at again. While there are any to compact that is half of the time: what is replaced faster than some
+/// segments an interval would pile up.
+fn pause(has_compacted: bool, took: Duration, interval: Duration) -> Duration {
+    match has_compacted {
+        true => interval.min(took),
+        false => interval,
     }
 }
 
@@ -96,6 +109,14 @@ fn report(what: &str, dataset: &str, result: crate::Result<()>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compaction_takes_no_more_than_half_of_the_time_and_does_not_wait_while_there_is_more() {
+        let (long, took) = (Duration::from_secs(5), Duration::from_millis(300));
+        assert_eq!(pause(true, took, long), took);
+        assert_eq!(pause(true, 100 * took, long), long);
+        assert_eq!(pause(false, took, long), long);
+    }
 
     #[test]
     fn an_interval_of_zero_means_no_checkpoints_by_time() {

@@ -229,9 +229,7 @@ impl Engine {
             let mut info = summary(&answers, request);
             plan.tell(&answers, &mut info);
             info.strategy = asked.strategy().unwrap_or(info.strategy);
-            info.cursor = page
-                .filter(|_| !asked.shape.is_last_page(request.k))
-                .and_then(|page| next_page(page, &answers));
+            info.cursor = next_page(page, request, &answers);
             let took = started.elapsed();
             let is_slow = slow::is_slow(took, self.options().slow_query);
             let why = (request.explain || is_slow).then(|| explain(&asked, &answers));
@@ -422,8 +420,13 @@ fn summary(answers: &[Answered], request: &SearchRequest) -> QueryInfo {
     }
 }
 
-/// The cursor of the page behind this one, if this one has rows.
-fn next_page((print, before): (u32, Option<Cursor>), answers: &[Answered]) -> Option<String> {
+/// The cursor of the page behind this one, if a page is asked for that has rows, and others may follow it.
+fn next_page(
+    page: Option<(u32, Option<Cursor>)>,
+    request: &SearchRequest,
+    answers: &[Answered],
+) -> Option<String> {
+    let (print, before) = page.filter(|_| !request.shape.is_last_page(request.k))?;
     let [answer] = answers else { return None };
     let next = Cursor::after(print, before, &answer.hits);
     next.map(|cursor| cursor.to_string())

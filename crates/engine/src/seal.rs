@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use longbow_storage::{Compactor, Segment, SegmentMeta, Sizes};
 
+use crate::compact;
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::shared::Shared;
-use crate::tail::Tail;
+use crate::tail::{Tail, TailBatch};
 use crate::view::View;
 
 /// The folder of a dataset's files.
@@ -40,7 +41,7 @@ pub(crate) fn seal_locked(shared: &Shared, dataset: &Dataset, sync: bool) -> Res
     let sealed_to = last.end();
     let segments = write_segments(shared, dataset, &view, sync, |compactor| {
         for held in view.tail.iter() {
-            compactor.push(&held.batch, [(held.first_row, 0, held.batch.rows())])?;
+            compactor.push(&held.batch, lasting(&view, held))?;
         }
         Ok(())
     })?;
@@ -48,6 +49,28 @@ pub(crate) fn seal_locked(shared: &Shared, dataset: &Dataset, sync: bool) -> Res
     Arc::make_mut(&mut view.segments).extend(segments);
     view.tail = Tail::default();
     Ok(view)
+}
+
+/// The runs of a batch's rows that are sealed: all of them, whose bytes are then written as they are, unless compaction would leave the dead out
+/// soon after. Who replaces the same rows again and again has mostly dead ones in the tail.
+fn lasting(view: &View, held: &TailBatch) -> Vec<(u64, usize, usize)> {
+    let (first, rows) = (held.first_row, held.batch.rows());
+    if !view.dead.may_hold(first, rows as u64) {
+        return vec![(first, 0, rows)];
+    }
+    let mut runs: Vec<(u64, usize, usize)> = Vec::new();
+    let mut living = 0;
+    for at in (0..rows).filter(|at| view.is_visible(first + *at as u64)) {
+        living += 1;
+        match runs.last_mut() {
+            Some((_, start, len)) if *start + *len == at => *len += 1,
+            _ => runs.push((first + at as u64, at, 1)),
+        }
+    }
+    match compact::is_worth_it((rows - living) as u64, rows as u64) {
+        true => runs,
+        false => vec![(first, 0, rows)],
+    }
 }
 
 /// Writes what `fill` gives to a [`Compactor`] into new segment files of a dataset and opens them. If that fails, the

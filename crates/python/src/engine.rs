@@ -184,6 +184,7 @@ impl Engine {
         exact: Option<bool>,
         column: Option<String>,
     ) -> PyResult<Nearest<'py>> {
+        Queries::check_array(queries)?;
         let queries = Queries::read(queries)?;
         let many = queries.many.then_some(queries.vectors.len());
         let request = SearchRequest {

@@ -64,10 +64,9 @@ impl Table {
     /// As Python's objects.
     ///
     /// # Errors
-    /// If Python has no numpy, or no memory.
+    /// If Python has no numpy.
     pub fn into_python(self, py: Python<'_>) -> PyResult<Nearest<'_>> {
-        static NUMPY: PyOnceLock<()> = PyOnceLock::new();
-        NUMPY.get_or_try_init(py, || py.import("numpy").map(drop))?;
+        load_numpy(py)?;
         let shape = self.shape;
         let ids = match self.ids {
             Ids::Signed(ids) => shaped(PyArray1::from_slice(py, &ids), shape)?,
@@ -81,6 +80,17 @@ impl Table {
         let distances = PyArray1::from_slice(py, &self.distances);
         Ok((ids, shaped(distances, shape)?))
     }
+}
+
+/// Loads numpy, if it is not: what uses it takes it to be there.
+///
+/// # Errors
+/// If Python has none.
+pub fn load_numpy(py: Python<'_>) -> PyResult<()> {
+    static NUMPY: PyOnceLock<()> = PyOnceLock::new();
+    NUMPY
+        .get_or_try_init(py, || py.import("numpy").map(drop))
+        .map(|()| ())
 }
 
 fn shaped<'py, T: Element>(

@@ -1,9 +1,12 @@
 //! Query vectors, from Python's buffers.
 
+use numpy::PyUntypedArray;
 use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::errors::invalid;
+use crate::nearest::load_numpy;
 
 /// Query vectors as a caller gave them.
 #[derive(Debug)]
@@ -15,6 +18,19 @@ pub struct Queries {
 }
 
 impl Queries {
+    /// Checks that these are an array of numpy's and no more than that: what is derived from it may mean something else by its numbers, as
+    /// one with a mask does.
+    ///
+    /// # Errors
+    /// TypeError if they are not.
+    pub fn check_array(given: &Bound<'_, PyAny>) -> PyResult<()> {
+        load_numpy(given.py())?;
+        match given.is_exact_instance_of::<PyUntypedArray>() {
+            true => Ok(()),
+            false => Err(PyTypeError::new_err("no array of numpy's")),
+        }
+    }
+
     /// Reads a buffer of float32: one vector, or a matrix with a row for each. Its numbers are copied once, so that the
     /// search may go on without Python's lock.
     ///

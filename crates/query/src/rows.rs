@@ -13,8 +13,11 @@ use serde_json::Value;
 
 use crate::refusal::{Result, invalid};
 
-/// Whole numbers up to it are all told apart as floats.
+/// Whole numbers below it are all told apart as floats.
 const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// The greatest float16.
+const MOST_FLOAT16: f64 = 65_504.0;
 
 /// How rows are read that a dataset does not say.
 #[derive(Debug, Clone, Default)]
@@ -132,15 +135,28 @@ fn misfit<'a>(value: &'a Value, kind: &DataType) -> Option<&'a Value> {
         (DataType::Dictionary(_, of), _) => return misfit(value, of),
         (DataType::Boolean, _) => value.is_boolean(),
         (kind, Value::Number(number)) if kind.is_integer() => {
-            let is_whole = |x: f64| x.fract() == 0.0 && x.abs() <= EXACT;
+            let is_whole = |x: f64| x.fract() == 0.0 && x.abs() < EXACT;
             number.is_i64() || number.is_u64() || number.as_f64().is_some_and(is_whole)
+        }
+        // Who writes numbers as floats has no other way to say one that is beyond these.
+        (kind, Value::String(text)) if kind.is_integer() => {
+            text.parse::<i64>().is_ok() || text.parse::<u64>().is_ok()
         }
         (kind, _) if kind.is_integer() => false,
         // JSON has no numbers that are not finite.
         (kind, Value::String(text)) if kind.is_floating() => {
-            text.parse().is_ok_and(|x: f64| !x.is_finite())
+            let is_name = !text.contains(|c: char| c.is_ascii_digit());
+            is_name && text.parse().is_ok_and(|x: f64| !x.is_finite())
         }
-        (kind, _) if kind.is_floating() => value.is_number(),
+        (kind, Value::Number(number)) if kind.is_floating() => {
+            let most = match kind {
+                DataType::Float16 => MOST_FLOAT16,
+                DataType::Float32 => f64::from(f32::MAX),
+                _ => f64::MAX,
+            };
+            number.as_f64().is_some_and(|x| x.abs() <= most)
+        }
+        (kind, _) if kind.is_floating() => false,
         _ => true,
     };
     (!fits).then_some(value)
@@ -251,13 +267,17 @@ mod tests {
         for row in [
             r#"{"id": 7.0, "on": true, "at": 1, "v": [1, -2], "all": [1, 2.5], "in": {"n": 3}}"#,
             r#"{"id": -1e3, "on": null, "at": "NaN", "v": null, "all": ["inf", null], "in": {}}"#,
+            r#"{"id": "9007199254740993", "all": [3.4e38]}"#,
         ] {
             let batch = read(row).expect(row);
             assert_eq!(batch.num_rows(), 2);
         }
         for (row, value) in [
             (r#"{"id": 7.9}"#, "7.9"),
-            (r#"{"id": "3"}"#, r#""3""#),
+            (r#"{"id": "3.5"}"#, r#""3.5""#),
+            (r#"{"id": 9007199254740993.0}"#, "9007199254740992"),
+            (r#"{"id": 1, "at": "1e999"}"#, "1e999"),
+            (r#"{"id": 1, "all": [-1e39]}"#, "-1e39"),
             (r#"{"id": 1e300}"#, "1e300"),
             (r#"{"id": 1, "on": 1}"#, "1"),
             (r#"{"id": 1, "at": "1.5"}"#, r#""1.5""#),

@@ -30,14 +30,14 @@ pub(crate) struct Context {
     pub meta: SocketAddr,
     /// Says true once the node is to stop.
     pub stopped: watch::Receiver<bool>,
-    /// When a stream first saw that.
-    pub stop_seen: OnceLock<Instant>,
+    /// When that began, once it has.
+    pub stop_began: OnceLock<Instant>,
 }
 
 /// How long the next message of a stream is waited for once the node is to stop.
 const IDLE: Duration = Duration::from_secs(1);
 /// For how long streams of which more comes all the time are heard then: less than until all that is left is cut off.
-const LAST: Duration = Duration::from_secs(4);
+const LAST: Duration = Duration::from_secs(6);
 
 /// The node is to stop, and what its client should do.
 pub(crate) fn stopped(then: &str) -> Status {
@@ -71,7 +71,7 @@ impl Context {
     ) -> Result<T, Status> {
         let mut next = pin!(next);
         let left = || {
-            let seen = *self.stop_seen.get_or_init(Instant::now);
+            let seen = *self.stop_began.get_or_init(Instant::now);
             (seen + LAST).saturating_duration_since(Instant::now())
         };
         if *self.stopped.borrow() && left().is_zero() {

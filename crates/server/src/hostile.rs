@@ -35,7 +35,7 @@ pub(crate) static NODE: LazyLock<Node> = LazyLock::new(|| {
         data: nowhere,
         meta: nowhere,
         stopped,
-        stop_seen: OnceLock::new(),
+        stop_began: OnceLock::new(),
         config: Config::default(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().build();

@@ -58,6 +58,7 @@ use longbow_engine::{Engine, Options};
 use longbow_query::sql::{Limits, Session, Setting};
 use longbow_types::Config;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::context::Context;
 use crate::health::NodeHealth;
@@ -97,7 +98,7 @@ pub async fn run(
         data: listeners.data_addr(),
         meta: listeners.meta_addr(),
         stopped: stopped.clone(),
-        stop_seen: OnceLock::new(),
+        stop_began: OnceLock::new(),
         config,
     });
     let told = listeners.started(&engine);
@@ -107,6 +108,7 @@ pub async fn run(
     let served = tokio::select! {
         served = &mut serving => served,
         () = shutdown => {
+            let _ = context.stop_began.set(Instant::now());
             let _ = stop.send(true);
             match tokio::time::timeout(END_WITHIN, serving).await {
                 Ok(served) => served,

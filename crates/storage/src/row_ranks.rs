@@ -5,14 +5,14 @@ use crate::row_runs::RowRuns;
 /// Fewer runs are found in their list as soon: it stays in the first level of the cache.
 const FEW_RUNS: usize = 16;
 
-/// The most row numbers, of rows or of gaps, for each run: 48 bytes, twice what the run itself takes.
-const MAX_SPAN_OF_RUN: u64 = 192;
+/// The most row numbers, of rows or of gaps, for each row: 16 bytes.
+const MAX_SPAN_OF_ROW: u64 = 64;
 
 /// A bit for each row number from the first of a list to its last, and beside each 64 of them how many rows come before.
 ///
 /// Good for a compacted segment, in which each row that died leaves a gap: a rank is one read of 16 bytes, where to
-/// search thousands of runs takes a dozen that wait for each other. Not good for a list of few runs, or of runs that
-/// lie far apart: there is none for these.
+/// search thousands of runs takes a dozen that wait for each other. Not good for a list of few runs, or of rows that
+/// lie far apart: there are none for these.
 ///
 /// ```text
 /// rank of row first + 64 w + b:  block w = ┌ rows before: 8 bytes ┬ present: 8 bytes ┐
@@ -32,18 +32,22 @@ struct Block {
 }
 
 impl RowRanks {
-    /// The ranks of a list; `None` if its runs are few or lie far apart.
+    /// The ranks of a list; `None` if its runs are few or its rows lie far apart.
     pub fn of(rows: &RowRuns) -> Option<Self> {
-        let runs = rows.iter().count();
         let (first, last) = (rows.first()?, rows.last()?);
         let span = last - first;
-        if runs <= FEW_RUNS || span / MAX_SPAN_OF_RUN >= runs as u64 {
+        if rows.iter().nth(FEW_RUNS).is_none() || span / MAX_SPAN_OF_ROW >= rows.len() {
             return None;
         }
         let mut blocks = vec![Block::default(); (span / 64) as usize + 1];
-        for row in rows.iter().flatten() {
-            let at = row - first;
-            blocks[(at / 64) as usize].present |= 1 << (at % 64);
+        for run in rows.iter() {
+            let (mut at, end) = (run.start - first, run.end - first);
+            while at < end {
+                let bit = at % 64;
+                let taken = (64 - bit).min(end - at);
+                blocks[(at / 64) as usize].present |= u64::MAX >> (64 - taken) << bit;
+                at += taken;
+            }
         }
         let mut before = 0;
         for block in &mut blocks {
@@ -98,8 +102,8 @@ mod tests {
         assert!(RowRanks::of(&RowRuns::default()).is_none());
         assert!(RowRanks::of(&spread(16, 2)).is_none());
         assert!(RowRanks::of(&spread(17, 2)).is_some());
-        assert!(RowRanks::of(&spread(1_000, 192)).is_some());
-        assert!(RowRanks::of(&spread(1_000, 193)).is_none());
+        assert!(RowRanks::of(&spread(1_000, 64)).is_some());
+        assert!(RowRanks::of(&spread(1_000, 65)).is_none());
         assert!(RowRanks::of(&spread(1_000, u64::MAX / 1_000)).is_none());
     }
 }

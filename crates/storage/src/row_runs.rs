@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 ///
 /// A segment that was never compacted has a run for each batch that came in between two others, usually one; a
 /// compacted one has a gap for each row that died. 24 bytes a run in memory, 2 or a little more on disk. A segment with
-/// many keeps up to 48 bytes more for each, by which it finds a row at once.
+/// many finds a row by `RowRanks`.
 ///
 /// ```
 /// use longbow_storage::RowRuns;

@@ -146,7 +146,12 @@ impl Segment {
 
     /// Batch and position in it of the row that comes after `before` others of the segment.
     pub fn place(&self, before: u64) -> Option<(usize, usize)> {
-        let batch = self.starts.partition_point(|start| *start <= before) - 1;
+        // Batches mostly have as many rows as the first.
+        let even = usize::try_from(before / self.starts.get(1)?.max(&1)).ok()?;
+        let batch = match self.starts.get(even..even.saturating_add(2)) {
+            Some([start, end]) if (*start..*end).contains(&before) => even,
+            _ => self.starts.partition_point(|start| *start <= before) - 1,
+        };
         let position = (before - self.starts[batch]) as usize;
         (batch < self.batches.len()).then_some((batch, position))
     }

@@ -90,7 +90,7 @@ SEARCHES = [
     search("a vector with a null", "bad_value", "null", vector=[1.0, None]),
     search("NaN", "bad_json", "NaN", vector=[1.0, float("nan")]),
     search("infinity", "bad_json", "Infinity", vector=[1.0, float("inf")]),
-    search("a number beyond float32", "not_finite", "position 1", vector=[1.0, 1e39]),
+    search("a number beyond float32", "bad_value", "1e39 at position 1", vector=[1.0, 1e39]),
     search("a number of overflowing distances", "value_too_large", "1e25", vector=[1.0, 1e25]),
     search("k = 0", "bad_k", "k is 0", "1 to 16384", k=0),
     search("k below zero", "bad_k", "k is -3", "1 to 16384", k=-3),

@@ -24,6 +24,8 @@ pub(crate) struct Sample {
     /// What it was answered from.
     pub view: Arc<View>,
     pub reached: Reached,
+    /// Rows of the graph then.
+    pub rows: u64,
 }
 
 /// The queue of samples: while it is full, nothing is taken.
@@ -65,6 +67,7 @@ impl Samples {
                 answered: answers[at].hits.iter().map(|hit| hit.key).collect(),
                 view: Arc::clone(view),
                 reached: reached.without_visit(),
+                rows: reached.graph.len() as u64,
             });
         }
         self.full.store(waiting.len() >= WAITING, Ordering::Relaxed);

@@ -275,7 +275,7 @@ pub(crate) fn measure_samples(pace: &Pace<'_>) -> Result<usize> {
     // What was answered is measured, but walks now may say nothing of others.
     let has_changed = || {
         let died = index.reached().died;
-        first.reached.died != died || has_grown(&first.reached, first.reached.watermark)
+        first.reached.died != died || has_grown(&first.reached, first.rows)
     };
     if let Some(curve) = index.recall.curve()
         && !has_changed()
@@ -289,7 +289,7 @@ pub(crate) fn measure_samples(pace: &Pace<'_>) -> Result<usize> {
 }
 
 /// Whether the graph holds more than these rows by so much that walks cannot be measured any more on a view of then: rows
-/// that came since are not visible in it, and a walk goes on for each that it meets. So it does where rows of then have left the graph.
+/// that came since are not visible in it, and a walk goes on for each that it meets.
 fn has_grown(reached: &Reached, rows: u64) -> bool {
     reached.graph.len() as u64 > rows + rows / GROWN
 }

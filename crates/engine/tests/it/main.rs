@@ -26,6 +26,7 @@ mod random;
 mod readers;
 mod recall;
 mod repair;
+mod replaced;
 mod replay;
 mod rounds;
 mod rows;
