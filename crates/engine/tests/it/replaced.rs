@@ -45,6 +45,7 @@ fn a_tail_is_sealed_without_what_was_replaced_in_it() {
     assert_eq!(segments(&engine), [ROWS as u64]);
     check_rows(&engine);
     engine.close().expect("closed");
+    drop(engine);
     // What was left out stays dead, and no number is given twice.
     let engine = open(&disk);
     check_rows(&engine);
