@@ -74,9 +74,9 @@ SOURCES = {
     "generator-of-columns": ((_columns(ROWS[i : i + 1]) for i in range(3)), None),
     "list-of-arrays": ([_columns(ROWS[:2], np.array), _columns(ROWS[2:], np.array)], None),
     "list-of-arrow-columns": ([_columns(ROWS[:1], pa.array), _columns(ROWS[1:], pa.array)], None),
-    "empty-columns-first": (iter([{"id": [], "vector": [], "name": []}, _columns(ROWS)]), None),
-    "empty-rows-first": (iter([[], ROWS]), None),
-    "series": (iter([{name: pl.Series(of) for name, of in _columns(ROWS).items()}]), None),
+    "empty-columns-first": ([{"id": [], "vector": [], "name": []}, _columns(ROWS)], None),
+    "empty-rows-first": ([[], ROWS], None),
+    "series": ([{name: pl.Series(of) for name, of in _columns(ROWS).items()}], None),
     "generator-of-lists-of-rows": ((ROWS[i : i + 2] for i in (0, 2)), None),
 }
 

@@ -377,6 +377,7 @@ impl Dataset {
         let view = &mut state.view;
         view.tail = view.tail.without_before(sealed_to);
         Arc::make_mut(&mut view.segments).extend(segments);
+        view.dead.settle(view.index);
         self.view.store(Arc::new(view.clone()));
     }
 
@@ -399,6 +400,8 @@ impl Dataset {
             return false;
         }
         segments.splice(at..at + old.len(), new);
+        let view = &mut state.view;
+        view.dead.settle(view.index);
         self.view.store(Arc::new(state.view.clone()));
         true
     }

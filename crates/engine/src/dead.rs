@@ -11,8 +11,8 @@
 //! for rows from anywhere: the bits stay in the processor's cache, where the words do not.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 const CHUNK_BITS: u32 = 12;
 const CHUNK_ROWS: usize = 1 << CHUNK_BITS;
@@ -55,6 +55,12 @@ impl Chunk {
         set_bits(died)
             .filter(is_dead)
             .fold(0, |dead, slot| dead | 1 << slot)
+    }
+
+    /// Whether all rows died up to a log index.
+    fn is_over(&self, as_of: u64) -> bool {
+        let died = |bits: &AtomicU64| bits.load(Ordering::Acquire) == u64::MAX;
+        self.died.iter().all(died) && self.latest.load(Ordering::Acquire) <= as_of
     }
 
     #[inline]
@@ -108,6 +114,22 @@ impl DeadRows {
             let filled = full.get_or_insert_with(|| Chunk::of(at));
             chunks[chunk] = Some(Arc::clone(filled));
             row += CHUNK_ROWS as u64;
+        }
+    }
+
+    /// Lets all chunks whose every row died up to log index `as_of` be one, as far as readers go by this that see writes up to there. Rows
+    /// are numbered for ever, so who replaces them again and again would keep a word for each that ever died.
+    pub fn settle(&mut self, as_of: u64) {
+        static ALL: LazyLock<Arc<Chunk>> = LazyLock::new(|| Chunk::of(1));
+        let is_over = |chunk: &Option<Arc<Chunk>>| {
+            let chunk = chunk.as_ref();
+            chunk.is_some_and(|chunk| !Arc::ptr_eq(chunk, &ALL) && chunk.is_over(as_of))
+        };
+        if self.chunks.iter().any(is_over) {
+            let chunks = Arc::make_mut(&mut self.chunks).iter_mut();
+            chunks
+                .filter(|chunk| is_over(chunk))
+                .for_each(|chunk| *chunk = Some(Arc::clone(&ALL)));
         }
     }
 
@@ -232,6 +254,29 @@ mod tests {
         );
         assert!(dead.is_dead(6, 11) && dead.is_dead(1_000_000, 12));
         assert!(!reader.is_dead(1_000_000, 10));
+    }
+
+    #[test]
+    fn rows_that_died_long_ago_take_no_words() {
+        let rows = 100 * CHUNK_ROWS as u64;
+        let mut dead = DeadRows::default();
+        (0..rows - 1).for_each(|row| dead.mark(row, 2 + row / 1_000));
+        let before = dead.memory_bytes();
+        let reader = dead.clone();
+        let last = 2 + rows / 1_000;
+        dead.settle(last / 2);
+        dead.settle(last);
+        assert!(dead.memory_bytes() < before / 20, "{}", dead.memory_bytes());
+        for row in (0..rows).step_by(501).chain([rows - 1, rows]) {
+            assert_eq!(dead.is_dead(row, last), row < rows - 1, "{row}");
+            for as_of in [1, last / 2, last] {
+                let died = row < rows - 1 && 2 + row / 1_000 <= as_of;
+                assert_eq!(reader.is_dead(row, as_of), died, "{row} as of {as_of}");
+            }
+        }
+        // What lived then dies all the same.
+        dead.mark(rows - 1, last + 1);
+        assert!(dead.is_dead(rows - 1, last + 1) && !dead.is_dead(rows - 1, last));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Query vectors, from Python's buffers.
 
-use numpy::PyUntypedArray;
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -18,16 +18,18 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Checks that these are an array of numpy's and no more than that: what is derived from it may mean something else by its numbers, as
-    /// one with a mask does.
+    /// Checks that these are an array of numpy's, of float32 as this machine has it, and no more than that: what is derived from an array may mean
+    /// something else by its numbers, as one with a mask does.
     ///
     /// # Errors
     /// TypeError if they are not.
     pub fn check_array(given: &Bound<'_, PyAny>) -> PyResult<()> {
-        load_numpy(given.py())?;
-        match given.is_exact_instance_of::<PyUntypedArray>() {
+        let py = given.py();
+        load_numpy(py)?;
+        let array = given.cast_exact::<PyUntypedArray>();
+        match array.is_ok_and(|array| array.dtype().is_equiv_to(&numpy::dtype::<f32>(py))) {
             true => Ok(()),
-            false => Err(PyTypeError::new_err("no array of numpy's")),
+            false => Err(PyTypeError::new_err("no array of float32")),
         }
     }
 

@@ -84,9 +84,7 @@ fn segments_in_which_nothing_lives_go_together() {
     engine.checkpoint().expect("a checkpoint");
     let folder = std::path::Path::new("data/datasets/1");
     let files = disk.list(folder).expect("a folder");
-    let rows = files
-        .iter()
-        .filter(|name| name.contains("rows"));
+    let rows = files.iter().filter(|name| name.contains("rows"));
     assert_eq!(rows.count(), 1, "{files:?}");
     engine.close().expect("closed");
 }
