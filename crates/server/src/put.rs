@@ -1,5 +1,7 @@
 //! `DoPut`: a stream of batches into one dataset.
 
+use std::time::Duration;
+
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::{FlightData, FlightDescriptor, PutResult};
 use arrow_schema::SchemaRef;
@@ -9,6 +11,7 @@ use longbow_engine::{Applied, Pending, PutOptions, PutSession};
 use longbow_types::metrics;
 use serde_json::json;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 use tonic::Status;
 
 use crate::context::{Shared, blocking};
@@ -18,6 +21,8 @@ use crate::wire::MessageReader;
 
 /// Bytes of one stream that may wait for the log; beyond it the stream is read no further until the log took some.
 const IN_FLIGHT_BYTES: usize = 64 << 20;
+/// How long a client that was refused may go on sending.
+const LET_FINISH: Duration = Duration::from_millis(200);
 
 /// The header with which a client asks for acknowledgements of durable writes only.
 const UNTIL_DURABLE: &str = "x-longbow-durable";
@@ -52,13 +57,13 @@ pub(crate) type Answers = mpsc::UnboundedReceiver<Result<PutResult, Status>>;
 /// Takes the stream in a task of its own, so that it goes on whether or not the client reads its answers.
 pub(crate) fn start(context: Shared, messages: MessageReader, options: PutOptions) -> Answers {
     let (answers, receiver) = mpsc::unbounded_channel();
-    let messages = read_ahead(messages);
+    let mut messages = read_ahead(messages);
     tokio::spawn(async move {
         let timer = metrics()
             .flight_duration
             .with_label_values(&["put"])
             .start_timer();
-        let outcome = take(&context, messages, options, &answers).await;
+        let outcome = take(&context, &mut messages, options, &answers).await;
         timer.observe_duration();
         let status = outcome
             .as_ref()
@@ -71,6 +76,7 @@ pub(crate) fn start(context: Shared, messages: MessageReader, options: PutOption
         if let Err(status) = outcome {
             // The client may be gone.
             let _ = answers.send(Err(status));
+            let_finish(messages).await;
         }
     });
     receiver
@@ -101,6 +107,17 @@ fn read_ahead(mut reader: MessageReader) -> Messages {
     messages
 }
 
+/// Takes what the client still sends, for a while after it was refused: where the connection ends with the call, bytes that nobody has read would
+/// reset it before the client has read why.
+async fn let_finish(mut messages: Messages) {
+    let until = Instant::now() + LET_FINISH;
+    while let Ok(Some(Ok(_))) = timeout_at(until, messages.recv()).await {
+        if Instant::now() > until {
+            return;
+        }
+    }
+}
+
 /// The next message; an error also once the node is to stop and none comes.
 async fn next(context: &Shared, messages: &mut Messages) -> Result<Option<FlightData>, Status> {
     let then = "what was acknowledged is kept; send the rest when it runs again";
@@ -118,11 +135,11 @@ struct Waiting {
 
 async fn take(
     context: &Shared,
-    mut messages: Messages,
+    messages: &mut Messages,
     options: PutOptions,
     answers: &mpsc::UnboundedSender<Result<PutResult, Status>>,
 ) -> Result<(), Status> {
-    let Some(first) = next(context, &mut messages).await? else {
+    let Some(first) = next(context, messages).await? else {
         return Err(invalid(
             "empty_stream",
             "the stream ended before its schema; send a schema first",
@@ -138,7 +155,7 @@ async fn take(
         pending: Default::default(),
         bytes: 0,
     };
-    let outcome = take_batches(context, &mut session, &mut messages, &mut waiting, answers).await;
+    let outcome = take_batches(context, &mut session, messages, &mut waiting, answers).await;
     // What was taken before a bad batch is written, and said so.
     while let Some((pending, _)) = waiting.pending.pop_front() {
         answer(
