@@ -8,7 +8,8 @@
 //! beside an upsert finds the old version or the new one, never neither. Words come in chunks of 4,096 rows that
 //! exist only where something died (1.6 % of a 128-dimensional float32 row at worst). Before the words of a chunk stands
 //! one bit for each row that has died at all, and the latest of its words, which hardly any reader comes before. A search asks
-//! for rows from anywhere: the bits stay in the processor's cache, where the words do not.
+//! for rows from anywhere: the bits stay in the processor's cache, where the words do not. All chunks whose every row is dead become one when
+//! their rows leave the files.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};

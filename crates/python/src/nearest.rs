@@ -88,9 +88,8 @@ impl Table {
 /// If Python has none.
 pub fn load_numpy(py: Python<'_>) -> PyResult<()> {
     static NUMPY: PyOnceLock<()> = PyOnceLock::new();
-    NUMPY
-        .get_or_try_init(py, || py.import("numpy").map(drop))
-        .map(|()| ())
+    NUMPY.get_or_try_init(py, || py.import("numpy").map(drop))?;
+    Ok(())
 }
 
 fn shaped<'py, T: Element>(
