@@ -11,7 +11,7 @@ from .answers import AnswerStream
 from .backend import Asked, Backend
 from .errors import InvalidArgument, NotFound
 from .requests import Filters, filter_list, plain, without_none
-from .rerank import Rerank, reranked
+from .rerank import Rerank, check_rerank, reranked
 from .sql import parameter_batch
 from .stream import BatchStream
 
@@ -141,14 +141,9 @@ class Reads:
             "timeout_ms": timeout_ms,
             "budget_ms": budget_ms,
         }
+        check_rerank(rerank, rerank_from)
         if rerank is None:
-            if rerank_from is not None:
-                text = f"rerank_from is {rerank_from}, and there is no rerank; give a function"
-                raise InvalidArgument("bad_value", text)
             return self._backend.search(dataset, vector, options)
-        if not callable(rerank):
-            text = f"rerank is of type {type(rerank).__name__}; expected a function"
-            raise InvalidArgument("bad_rerank", text)
         options["k"] = max(k, rerank_from or 4 * k)
         return reranked(self._backend.search(dataset, vector, options), rerank, k)
 

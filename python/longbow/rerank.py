@@ -14,6 +14,16 @@ from .errors import InvalidArgument
 Rerank = Callable[[pa.Table], Sequence[float]]
 
 
+def check_rerank(rerank: Any, rerank_from: int | None) -> None:
+    """Refuses what is no function, and how many to give to one where there is none."""
+    if rerank is None and rerank_from is not None:
+        text = f"rerank_from is {rerank_from}, and there is no rerank; give a function"
+        raise InvalidArgument("bad_value", text)
+    if rerank is not None and not callable(rerank):
+        text = f"rerank is of type {type(rerank).__name__}; expected a function"
+        raise InvalidArgument("bad_rerank", text)
+
+
 def reranked(found: pa.Table, rerank: Rerank, k: int) -> pa.Table:
     """The best ``k`` of the rows by the scores of ``rerank``, which take the place of their own."""
     if "query_index" in found.column_names:
