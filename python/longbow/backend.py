@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Callable, NamedTuple, Protocol
+from typing import Any, Callable, NamedTuple, Optional, Protocol
 
 import pyarrow as pa
 
@@ -11,6 +11,10 @@ from .answers import AnswerStream
 from .requests import Filters, filter_list
 from .results import DatasetInfo, InsertResult
 from .stream import BatchStream
+
+#: The first of what :class:`Asked` names, for whom no more is asked: to name them takes
+#: as long as some of the search. ``k``, ``ef``, ``exact`` and ``column``.
+Plain = tuple[int, Optional[int], Optional[bool], Optional[str]]
 
 
 class Asked(NamedTuple):
@@ -39,18 +43,9 @@ class Backend(Protocol):
     def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
         """Nearest neighbours of one vector or several, or of a text."""
 
-    def nearest(
-        self,
-        dataset: str,
-        given: Any,
-        k: int,
-        ef: int | None,
-        exact: bool | None,
-        column: str | None,
-    ) -> tuple[Any, Any]:
+    def nearest(self, dataset: str, given: Any, plain: Plain) -> tuple[Any, Any]:
         """Ids and distances as numpy arrays, k places to a query; of any rows, and by
-        an effort of the usual kind. Each on its own: to pack them takes as long as some
-        of the search."""
+        an effort of the usual kind."""
 
     def nearest_where(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
         """The same of some rows, or by another effort."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from . import vectors
 from .answers import AnswerStream
-from .backend import Asked
+from .backend import Asked, Plain
 from .errors import Internal, InvalidArgument, LongbowError
 from .join import BATCH_QUERIES
 from .requests import check_query, flat_conditions, without_none
@@ -39,21 +39,14 @@ class Local:
         queries = None if vector is None else vectors.floats(vector)
         return pa.Table.from_batches([self.engine.search(search, queries, None)])
 
-    def nearest(
-        self,
-        dataset: str,
-        given: Any,
-        k: int,
-        ef: int | None,
-        exact: bool | None,
-        column: str | None,
-    ) -> tuple[Any, Any]:
+    def nearest(self, dataset: str, given: Any, plain: Plain) -> tuple[Any, Any]:
         try:
-            return self.engine.nearest(dataset, given, k, ef, exact, column)
+            return self.engine.nearest(dataset, given, *plain)
         except (BufferError, OverflowError, TypeError, ValueError):
             # This is no array of aligned float32, or an option is of another type,
             # which is refused by a code, or made plain.
             pass
+        k, ef, exact, column = plain
         is_exact = None if exact is None else bool(exact)
         return self.nearest_where(dataset, given, Asked(k, ef, is_exact, column))
 

@@ -185,7 +185,7 @@ class Reads:
             (['b1', 'b2'], (2,))
         """
         if filters is None and where is None and nprobe is None and recall_target is None:
-            return self._backend.nearest(dataset, vectors, k, ef, exact, column)
+            return self._backend.nearest(dataset, vectors, (k, ef, exact, column))
         asked = Asked(k, ef, exact, column, filters, where, nprobe, recall_target)
         return self._backend.nearest_where(dataset, vectors, asked)
 

@@ -10,7 +10,7 @@ import pyarrow.flight as flight
 
 from . import arrays, sql, vectors
 from .answers import AnswerStream
-from .backend import Asked
+from .backend import Asked, Plain
 from .errors import translated
 from .join import Join, fits_one_message, query_batches
 from .put import put
@@ -39,17 +39,10 @@ class Remote:
     def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
         return AnswerStream(self._session.get(search_ticket(dataset, vector, options))).read_all()
 
-    def nearest(
-        self,
-        dataset: str,
-        given: Any,
-        k: int,
-        ef: int | None,
-        exact: bool | None,
-        column: str | None,
-    ) -> tuple[Any, Any]:
+    def nearest(self, dataset: str, given: Any, plain: Plain) -> tuple[Any, Any]:
+        k, ef, exact, column = plain
         if exact is not None or column is not None or not vectors.is_many(given):
-            return self.nearest_where(dataset, given, Asked(k, ef, exact, column))
+            return self.nearest_where(dataset, given, Asked(*plain))
         queries = vectors.matrix(given)
         found = self.join(dataset, queries, k, ef).read_all()
         return arrays.places(found, len(queries), k)

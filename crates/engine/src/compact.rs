@@ -42,9 +42,15 @@ fn choose(view: &View, full: u64) -> Option<(usize, usize)> {
     let is_dead = |segment: &&Arc<Segment>| dead_in(view, segment) == segment.rows();
     let mut small = 0;
     for (at, segment) in view.segments.iter().enumerate() {
-        if is_worth_it(dead_in(view, segment), segment.rows()) {
-            let dead = view.segments[at..].iter().take_while(is_dead).count();
-            return Some((at, dead.max(1)));
+        let dead = dead_in(view, segment);
+        if is_worth_it(dead, segment.rows()) {
+            let others = view.segments[at + 1..].iter().take_while(is_dead);
+            let go_along = if dead == segment.rows() {
+                others.count()
+            } else {
+                0
+            };
+            return Some((at, 1 + go_along));
         }
         small = if segment.meta().bytes < full / SMALL_SHARE {
             small + 1

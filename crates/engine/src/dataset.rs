@@ -402,7 +402,7 @@ impl Dataset {
         segments.splice(at..at + old.len(), new);
         let view = &mut state.view;
         view.dead.settle(view.index);
-        self.view.store(Arc::new(state.view.clone()));
+        self.view.store(Arc::new(view.clone()));
         true
     }
 

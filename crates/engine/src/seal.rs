@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use longbow_storage::{Compactor, Segment, SegmentMeta, Sizes};
+use longbow_storage::{Compactor, Segment, SegmentMeta, Sizes, living};
 
 use crate::compact;
 use crate::dataset::Dataset;
@@ -58,18 +58,13 @@ fn lasting(view: &View, held: &TailBatch) -> Vec<(u64, usize, usize)> {
     if !view.dead.may_hold(first, rows as u64) {
         return vec![(first, 0, rows)];
     }
-    let mut runs: Vec<(u64, usize, usize)> = Vec::new();
-    let mut living = 0;
-    for at in (0..rows).filter(|at| view.is_visible(first + *at as u64)) {
-        living += 1;
-        match runs.last_mut() {
-            Some((_, start, len)) if *start + *len == at => *len += 1,
-            _ => runs.push((first + at as u64, at, 1)),
-        }
-    }
-    match compact::is_worth_it((rows - living) as u64, rows as u64) {
+    let whole = (first, 0, rows);
+    let is_visible = |row| view.is_visible(row);
+    let runs: Vec<_> = living(std::iter::once(whole), &is_visible).collect();
+    let left: usize = runs.iter().map(|(_, _, len)| len).sum();
+    match compact::is_worth_it((rows - left) as u64, rows as u64) {
         true => runs,
-        false => vec![(first, 0, rows)],
+        false => vec![whole],
     }
 }
 

@@ -9,7 +9,8 @@ use longbow_engine::Engine;
 use longbow_query::sql::Session;
 use longbow_types::Config;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_stream::{Stream, StreamExt};
 use tonic::{Code, Status};
 
 use crate::sql::Prepared;
@@ -97,6 +98,20 @@ impl Context {
     /// The location of the data server as Flight clients write it.
     pub fn data_location(&self) -> String {
         format!("grpc+tcp://{}", self.data)
+    }
+}
+
+/// Takes what a client still sends, for so long; who has more to say is not heard.
+pub(crate) async fn let_finish<T>(
+    mut rest: impl Stream<Item = Result<T, Status>> + Unpin,
+    within: Duration,
+) {
+    let until = Instant::now() + within;
+    while let Ok(Some(Ok(_))) = timeout_at(until, rest.next()).await {
+        // Of messages that are there already no time is told.
+        if Instant::now() > until {
+            return;
+        }
     }
 }
 

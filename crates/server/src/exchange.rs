@@ -25,10 +25,9 @@ use futures::StreamExt;
 use longbow_engine::{Batch, PutOptions, SearchRequest};
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
 use tonic::{Status, Streaming};
 
-use crate::context::{Shared, blocking};
+use crate::context::{Shared, blocking, let_finish};
 use crate::get::found;
 use crate::pieces::{Progress, most_queries};
 use crate::put::{acknowledgement, read_schema};
@@ -62,7 +61,7 @@ pub(crate) fn start(
             rest: messages,
         };
         let taken = take(&service, &mut incoming, options, &answers).await;
-        incoming.let_finish().await;
+        let_finish(incoming.rest, LET_FINISH).await;
         if let Err(status) = taken {
             let _ = answers.send(Err(status)).await;
         }
@@ -111,17 +110,6 @@ impl Incoming {
         let then = "send the rest when it runs again";
         let next = self.context.unless_idle(self.rest.next(), then).await?;
         next.transpose().map_err(of_transport)
-    }
-
-    /// Takes what the client still sends, for a while.
-    async fn let_finish(mut self) {
-        let until = Instant::now() + LET_FINISH;
-        // Who has more to say is told all the same.
-        while let Ok(Some(Ok(_))) = timeout_at(until, self.rest.next()).await {
-            if Instant::now() > until {
-                return;
-            }
-        }
     }
 
     /// The next message that carries Arrow data. Some clients send their descriptor in a message of its own, and

@@ -11,17 +11,18 @@ use longbow_engine::{Applied, Pending, PutOptions, PutSession};
 use longbow_types::metrics;
 use serde_json::json;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use crate::context::{Shared, blocking};
+use crate::context::{Shared, blocking, let_finish};
 use crate::json;
 use crate::status::{invalid, name_of, of};
 use crate::wire::MessageReader;
 
 /// Bytes of one stream that may wait for the log; beyond it the stream is read no further until the log took some.
 const IN_FLIGHT_BYTES: usize = 64 << 20;
-/// How long a client that was refused may go on sending.
+/// How long a client that was refused may go on sending: where the connection ends with the call, bytes that nobody has read would reset it before
+/// the client has read why.
 const LET_FINISH: Duration = Duration::from_millis(200);
 
 /// The header with which a client asks for acknowledgements of durable writes only.
@@ -76,7 +77,7 @@ pub(crate) fn start(context: Shared, messages: MessageReader, options: PutOption
         if let Err(status) = outcome {
             // The client may be gone.
             let _ = answers.send(Err(status));
-            let_finish(messages).await;
+            let_finish(ReceiverStream::new(messages), LET_FINISH).await;
         }
     });
     receiver
@@ -105,17 +106,6 @@ fn read_ahead(mut reader: MessageReader) -> Messages {
         }
     });
     messages
-}
-
-/// Takes what the client still sends, for a while after it was refused: where the connection ends with the call, bytes that nobody has read would
-/// reset it before the client has read why.
-async fn let_finish(mut messages: Messages) {
-    let until = Instant::now() + LET_FINISH;
-    while let Ok(Some(Ok(_))) = timeout_at(until, messages.recv()).await {
-        if Instant::now() > until {
-            return;
-        }
-    }
 }
 
 /// The next message; an error also once the node is to stop and none comes.

@@ -225,8 +225,8 @@ pub fn merge(
     Ok(())
 }
 
-/// The parts of runs whose rows are alive.
-fn living<'a>(
+/// The parts of runs, as [`Compactor::push`] takes them, whose rows are alive.
+pub fn living<'a>(
     runs: impl Iterator<Item = (u64, usize, usize)> + 'a,
     alive: &'a dyn Fn(u64) -> bool,
 ) -> impl Iterator<Item = (u64, usize, usize)> + 'a {

@@ -79,7 +79,7 @@ mod tombstones;
 
 pub use batch::{Batch, coalesce};
 pub use checksum::crc32c;
-pub use compact::{Compactor, Sizes, merge};
+pub use compact::{Compactor, Sizes, living, merge};
 pub use dictionaries::Dictionaries;
 pub use error::{Error, Result};
 pub use id_map::{IdKind, IdMap, Key, MAX_ID_BYTES, check_id_lengths, key_at};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, SchemaRef};
 use longbow_disk::{Disk, MemoryDisk};
 use longbow_engine::{Engine, Options};
 
@@ -22,6 +22,12 @@ fn open(disk: &MemoryDisk) -> Engine {
     Engine::open(Arc::new(disk.clone()), options).expect("a folder")
 }
 
+fn begun() -> (MemoryDisk, Engine, SchemaRef) {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk);
+    (disk, engine, schema("euclidean", DataType::Float32, None))
+}
+
 /// The rows of each segment.
 fn segments(engine: &Engine) -> Vec<u64> {
     let view = engine.dataset("d").expect("a dataset").view();
@@ -35,9 +41,7 @@ fn check_rows(engine: &Engine) {
 
 #[test]
 fn a_tail_is_sealed_without_what_was_replaced_in_it() {
-    let disk = MemoryDisk::new();
-    let engine = open(&disk);
-    let schema = schema("euclidean", DataType::Float32, None);
+    let (disk, engine, schema) = begun();
     for _ in 0..20 {
         put(&engine, &schema, 0..ROWS, 0);
     }
@@ -57,9 +61,7 @@ fn a_tail_is_sealed_without_what_was_replaced_in_it() {
 
 #[test]
 fn a_batch_of_which_few_rows_died_is_sealed_as_it_is() {
-    let disk = MemoryDisk::new();
-    let engine = open(&disk);
-    let schema = schema("euclidean", DataType::Float32, None);
+    let (_, engine, schema) = begun();
     put(&engine, &schema, 0..ROWS, 0);
     put(&engine, &schema, 0..ROWS / 10, 0);
     engine.checkpoint().expect("a checkpoint");
@@ -69,9 +71,7 @@ fn a_batch_of_which_few_rows_died_is_sealed_as_it_is() {
 
 #[test]
 fn segments_in_which_nothing_lives_go_together() {
-    let disk = MemoryDisk::new();
-    let engine = open(&disk);
-    let schema = schema("euclidean", DataType::Float32, None);
+    let (disk, engine, schema) = begun();
     for _ in 0..8 {
         put(&engine, &schema, 0..ROWS, 0);
         engine.checkpoint().expect("a checkpoint");
