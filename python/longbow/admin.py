@@ -6,6 +6,7 @@ import time
 from typing import Callable
 
 from .backend import Backend
+from .checks import check_name, check_seconds
 from .errors import DeadlineExceeded, NotFound
 from .results import DatasetInfo, Readiness
 
@@ -39,6 +40,7 @@ class Admin:
             >>> client.get_info("books").rows
             4
         """
+        check_name(dataset)
         return self._backend.dataset(dataset)
 
     def delete_dataset(self, dataset: str) -> None:
@@ -49,6 +51,7 @@ class Admin:
             >>> [d.name for d in client.list_datasets() if d.name == "books"]
             []
         """
+        check_name(dataset)
         self._backend.call("delete-dataset", {"dataset": dataset})
 
     def create_namespace(self, name: str) -> None:
@@ -60,10 +63,12 @@ class Admin:
             True
             >>> client.delete_namespace("library")
         """
+        check_name(name, "namespace")
         self._backend.call("CreateNamespace", {"name": name})
 
     def delete_namespace(self, name: str) -> None:
         """Deletes a namespace; see :meth:`create_namespace`."""
+        check_name(name, "namespace")
         self._backend.call("DeleteNamespace", {"name": name})
 
     def list_namespaces(self) -> list[str]:
@@ -78,8 +83,7 @@ class Admin:
             >>> isinstance(client.snapshot(), str)
             True
         """
-        body = None if dataset is None else {"dataset": dataset}
-        told = self._backend.call("ForceSnapshot", body)
+        told = self._backend.call("ForceSnapshot", _of(dataset))
         return str(told["snapshot"])
 
     def ready(self, dataset: str | None = None) -> Readiness:
@@ -91,8 +95,7 @@ class Admin:
             >>> client.ready("no_such_dataset").status
             'NOT_FOUND'
         """
-        body = None if dataset is None else {"dataset": dataset}
-        told = self._backend.call("check_readiness", body)
+        told = self._backend.call("check_readiness", _of(dataset))
         return Readiness(
             status=told["status"],
             reason=told.get("reason"),
@@ -125,6 +128,8 @@ class Admin:
             >>> client.wait_until_indexed("books").status
             'READY'
         """
+        check_name(dataset)
+        check_seconds("timeout", timeout)
         end, wait = clock() + timeout, _FIRST_PAUSE
         while True:
             state = self.ready(dataset)
@@ -141,3 +146,11 @@ class Admin:
                 )
             pause(min(wait, left))
             wait = min(wait * 2, _LAST_PAUSE)
+
+
+def _of(dataset: str | None) -> dict[str, str] | None:
+    """The body of an action on one dataset; None for all."""
+    if dataset is None:
+        return None
+    check_name(dataset)
+    return {"dataset": dataset}

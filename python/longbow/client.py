@@ -7,6 +7,7 @@ from typing import Any
 
 from .admin import Admin
 from .changes import ChangeStream
+from .checks import check_name, check_seconds
 from .closing import Closing
 from .fit import Known
 from .reads import Reads
@@ -47,6 +48,8 @@ class LongbowClient(Writes, Reads, Admin, Closing):
         timeout: float | None = None,
         tls_root_certs: bytes | None = None,
     ) -> None:
+        if timeout is not None:
+            check_seconds("timeout", timeout)
         self._session = Session(uri, meta_uri, api_key, headers, timeout, tls_root_certs)
         self._backend = Remote(self._session)
         self._known = Known(self._backend.schema)
@@ -101,6 +104,8 @@ class LongbowClient(Writes, Reads, Admin, Closing):
             create_dataset None
             put ['Dune', 'Emma', 'Ulysses', 'Solaris']
         """
+        if dataset is not None:
+            check_name(dataset)
         request = {"from": since, "dataset": dataset, "follow": follow}
         rows = {} if dataset is not None else {"rows": False}
         return ChangeStream(self._session, {**without_none(request), **rows})

@@ -6,8 +6,9 @@ import os
 from typing import Any
 
 from .admin import Admin
+from .checks import shown
 from .closing import Closing, close_at_exit
-from .errors import Unavailable
+from .errors import InvalidArgument, Unavailable
 from .fit import Known
 from .local import Local
 from .reads import Reads
@@ -69,8 +70,11 @@ def open(path: str | os.PathLike[str] | None = None, **settings: Any) -> Databas
         >>> ids.tolist()
         [1]
     """
+    if path is not None and not isinstance(path, (str, os.PathLike)):
+        text = f"the path is {shown(path)}; give a text or a Path, or nothing for memory"
+        raise InvalidArgument("bad_path", text)
     given = [(name, _text(value)) for name, value in settings.items()]
-    return Database(None if path is None else os.fspath(path), given)
+    return Database(None if path is None else os.fsdecode(path), given)
 
 
 def _text(value: Any) -> str:

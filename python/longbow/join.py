@@ -29,6 +29,9 @@ def query_batches(dataset: str, queries: Any, k: int, ef: int | None) -> Iterato
     >>> [batch.num_rows for batch in query_batches("books", [[1, 2]] * 600, 5, None)]
     [512, 88]
     """
+    for name, number, code in (("k", k, "bad_k"), ("ef", ef, "bad_value")):
+        if number is not None and not -(2**31) <= number < 2**31:
+            raise InvalidArgument(code, f"{name} is {number}, which is beyond all limits")
     blocks: Iterator[Any] = iter([queries]) if vectors.is_many(queries) else iter(queries)
     for block in blocks:
         array = vectors.matrix(block)
@@ -73,7 +76,7 @@ class Join(AnswerStream):
     ) -> None:
         first = next(messages, None)
         if first is None:
-            raise InvalidArgument("missing_query", "no vectors to search for")
+            raise vectors.no_vectors()
         self._first, self._messages = first, messages
         self._fault: Exception | None = None
         descriptor = flight.FlightDescriptor.for_command(b"VectorSearch")

@@ -34,8 +34,8 @@ class Local:
         return decode(told, f"the result of {name}") if told else None
 
     def search(self, dataset: str, vector: Any, options: Mapping[str, Any]) -> pa.Table:
-        search = encode({"dataset": dataset, **without_none(options)})
         check_query(vector, options)
+        search = encode({"dataset": dataset, **without_none(options)})
         queries = None if vector is None else vectors.floats(vector)
         return pa.Table.from_batches([self.engine.search(search, queries, None)])
 
@@ -51,9 +51,10 @@ class Local:
         return self.nearest_where(dataset, given, Asked(k, ef, is_exact, column))
 
     def nearest_where(self, dataset: str, given: Any, asked: Asked) -> tuple[Any, Any]:
-        if asked.k is None:
-            raise InvalidArgument("bad_value", "k is None; expected a number of rows")
-        return self.engine.nearest_where(_search(dataset, asked), vectors.floats(given))
+        queries = vectors.floats(given)
+        if not len(queries):
+            raise vectors.no_vectors()
+        return self.engine.nearest_where(_search(dataset, asked), queries)
 
     def join(self, dataset: str, given: Any, k: int, ef: int | None) -> AnswerStream:
         search = encode({"dataset": dataset, "k": k, **({} if ef is None else {"ef": ef})})
@@ -64,14 +65,17 @@ class Local:
         first = 0
         for block in blocks:
             # A block of one vector is a block of several all the same.
-            queries = vectors.floats(vectors.matrix(block))
+            array = vectors.matrix(block)
+            if not len(array):
+                continue
+            queries = vectors.floats(array)
             for start in range(0, len(queries), BATCH_QUERIES):
                 part = queries[start : start + BATCH_QUERIES]
                 found = self.engine.search(search, part, first + start)
                 yield _Chunk(found, _progress(first + start + len(part), found))
             first += len(queries)
         if first == 0:
-            raise InvalidArgument("missing_query", "no vectors to search for")
+            raise vectors.no_vectors()
 
     def rows(self, ticket: Mapping[str, Any]) -> BatchStream:
         rows = self.engine.scan(encode(ticket))

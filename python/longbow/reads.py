@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from .answers import AnswerStream
 from .backend import Asked, Backend
+from .checks import check_name, row_id, shown, whole
 from .errors import InvalidArgument, NotFound
 from .requests import Filters, filter_list, plain, without_none
 from .rerank import Rerank, check_rerank, reranked
 from .sql import parameter_batch
 from .stream import BatchStream
+from .vectors import no_vectors
 
 
 class Reads:
@@ -115,6 +117,7 @@ class Reads:
             >>> reply["title"].to_pylist()
             ['Dune', 'Emma']
         """
+        check_name(dataset)
         options = {
             **{"k": k, "column": column, "filters": filter_list(filters), "where": where},
             "text_query": text_query,
@@ -144,7 +147,8 @@ class Reads:
         check_rerank(rerank, rerank_from)
         if rerank is None:
             return self._backend.search(dataset, vector, options)
-        options["k"] = max(k, rerank_from or 4 * k)
+        k = whole("k", k)
+        options["k"] = max(k, 4 * k if rerank_from is None else whole("rerank_from", rerank_from))
         return reranked(self._backend.search(dataset, vector, options), rerank, k)
 
     def search_numpy(
@@ -184,6 +188,12 @@ class Reads:
             >>> ids.tolist(), distances.shape
             (['b1', 'b2'], (2,))
         """
+        check_name(dataset)
+        if vectors is None:
+            raise no_vectors()
+        # The usual ones are not looked at twice: that takes as long as some of the search.
+        k = k if type(k) is int else whole("k", k)
+        ef = ef if ef is None or type(ef) is int else whole("ef", ef)
         if filters is None and where is None and nprobe is None and recall_target is None:
             return self._backend.nearest(dataset, vectors, (k, ef, exact, column))
         asked = Asked(k, ef, exact, column, filters, where, nprobe, recall_target)
@@ -205,7 +215,8 @@ class Reads:
             >>> client.search_by_id("books", "b1", k=2).column_names
             ['id', 'score']
         """
-        body = {"dataset": dataset, "id": plain(id), "k": k}
+        check_name(dataset)
+        body = {"dataset": dataset, "id": row_id(id), "k": whole("k", k)}
         told = self._backend.call("VectorSearchByID", body)
         return pa.table({"id": told["ids"], "score": pa.array(told["scores"], pa.float32())})
 
@@ -243,7 +254,14 @@ class Reads:
             ...     print(batch["id"].to_pylist())
             ['b1', 'b2']
         """
-        return self._backend.join(dataset, vectors, k, ef)
+        check_name(dataset)
+        if vectors is None:
+            raise no_vectors()
+        if not hasattr(vectors, "__iter__"):
+            text = f"the vectors are {shown(vectors)}; give several, or an iterator of blocks"
+            raise InvalidArgument("invalid_vector", text)
+        effort = None if ef is None else whole("ef", ef)
+        return self._backend.join(dataset, vectors, whole("k", k), effort)
 
     def download_stream(
         self,
@@ -270,6 +288,7 @@ class Reads:
             ...     stream.schema.names
             ['id', 'title']
         """
+        check_name(dataset)
         ticket = {
             "name": dataset,
             "columns": _names(columns),
@@ -336,6 +355,8 @@ class Reads:
             ...     sum(batch.num_rows for batch in stream)
             4
         """
+        if not isinstance(statement, str):
+            raise InvalidArgument("bad_sql", f"the statement is {shown(statement)}; give a text")
         return self._backend.sql(statement, parameter_batch(parameters))
 
     def get(self, dataset: str, id: int | str) -> dict[str, Any]:
@@ -348,7 +369,7 @@ class Reads:
             >>> client.get("books", "b1")["title"]
             'Dune'
         """
-        rows = self.download_arrow(dataset, filters=("id", "=", id)).to_pylist()
+        rows = self.download_arrow(dataset, filters=("id", "=", row_id(id))).to_pylist()
         if not rows:
             raise NotFound("id_not_found", f"no row {id!r} in dataset {dataset!r}")
         row: dict[str, Any] = rows[0]
@@ -359,4 +380,8 @@ def _names(columns: Sequence[str] | None) -> list[str] | None:
     # A text is a sequence of its letters; nobody means that.
     if isinstance(columns, str):
         raise InvalidArgument("invalid_columns", f"columns is a list of names: [{columns!r}]")
+    if columns is not None and not isinstance(columns, Iterable):
+        raise InvalidArgument(
+            "invalid_columns", f"columns is {shown(columns)}; give a list of names"
+        )
     return None if columns is None else list(columns)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Union
 
 import pyarrow as pa
 
 from .errors import InvalidArgument
-from .vectors import is_many, is_numpy, queries, query
+from .vectors import is_many, is_numpy, no_vectors, queries, query
 
 #: One condition: ``("price", "<", 10)``, or the wire's own dictionary, which can
 #: nest: ``{"logic": "OR", "filters": [...]}``.
@@ -32,6 +32,8 @@ def filter_list(filters: Filters) -> list[dict[str, Any]] | None:
         return None
     if isinstance(filters, Mapping) or isinstance(filters, tuple) and _is_condition(filters):
         return [_condition(filters)]
+    if not isinstance(filters, Iterable):
+        raise InvalidArgument("invalid_filter", f"{filters!r} is no filter, nor a list of filters")
     return [_condition(one) for one in filters]
 
 
@@ -80,7 +82,12 @@ def _is_condition(value: tuple[Any, ...]) -> bool:
 
 def _condition(one: Any) -> dict[str, Any]:
     if isinstance(one, Mapping):
-        return dict(one)
+        told = {name: plain(value) for name, value in one.items() if name != "filters"}
+        if "filters" in one:
+            within = one["filters"]
+            is_list = isinstance(within, (list, tuple))
+            told["filters"] = [_condition(each) for each in within] if is_list else within
+        return told
     if not isinstance(one, tuple) or not _is_condition(one):
         raise InvalidArgument(
             "invalid_filter", f"{one!r} is not (column, operator, value) nor a dictionary"
@@ -105,8 +112,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, (pa.Array, pa.ChunkedArray)):
         return plain(value.to_pylist())
     kind = value.dtype.kind if is_numpy(value) else ""
+    if kind == "f" and value.dtype.itemsize > 8:
+        value = value.astype(float)  # A longdouble has no equal in Python.
     if kind and kind in "biuf":
         return value.tolist()  # Numbers, perhaps many.
+    if kind == "m":
+        return value  # Some would become bare numbers, of a unit that nobody said.
     if kind == "M":
         # Python's times have no nanoseconds, so numpy says them: whole days, or at least seconds.
         unit = value.dtype.str[4:-1].lstrip("0123456789")
@@ -141,6 +152,8 @@ def _simple(value: Any) -> Any:
 
 def check_query(vector: Any, options: Mapping[str, Any]) -> None:
     """Refuses a search for nothing."""
+    if vector is not None and is_many(vector) and not len(vector):
+        raise no_vectors()
     if vector is None and options.get("text_query") is None and options.get("ids") is None:
         raise InvalidArgument(
             "missing_query", "a search needs a vector, a text_query, or ids of rows to be like"
@@ -153,13 +166,13 @@ def search_ticket(dataset: str, vector: Any, options: Mapping[str, Any]) -> dict
     >>> search_ticket("books", [1, 2], {"k": 3, "ef": None})
     {'search': {'dataset': 'books', 'vector': 'AACAPwAAAEA=', 'k': 3}}
     """
+    check_query(vector, options)
     search: dict[str, Any] = {"dataset": dataset}
     if vector is not None:
         if is_many(vector):
             search["vectors"] = queries(vector)
         else:
             search["vector"] = query(vector)
-    check_query(vector, options)
     search.update(without_none(options))
     return {"search": search}
 

@@ -29,6 +29,8 @@ class InsertResult:
         searchable: whether every batch was acknowledged as searchable.
         slow_downs: acknowledgements in which the server asked for less speed.
         seconds: from the first byte sent to the last acknowledgement.
+        left_out: columns without any value that the dataset does not have: they
+            have no type, so they are added with their first value.
     """
 
     dataset: str
@@ -41,6 +43,7 @@ class InsertResult:
     searchable: bool
     slow_downs: int
     seconds: float
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

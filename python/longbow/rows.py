@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from . import vectors
+from .cells import typed
 from .errors import InvalidArgument
-from .source import Frame, typed
+from .ids import checked, given
+from .nulls import Nulls
+from .source import Frame
 
 #: Batches are cut to about this many bytes: large enough that a message's own
 #: cost disappears, small enough that several are in flight at once.
@@ -55,13 +57,16 @@ class Shaper:
         total: int | None,
         chunk: int = CHUNK_ROWS,
         known: Callable[[], pa.Schema | None] = lambda: None,
+        nulls: Nulls | None = None,
     ) -> None:
-        """``known`` tells the schema of the dataset, whose types Python's lists of numbers get."""
+        """``known`` tells the schema of the dataset, whose types Python's lists of numbers get;
+        ``nulls`` what becomes of columns without a value."""
         self._columns = columns
         self._chunk = chunk
         self._known = known
+        self._nulls = nulls or Nulls(lambda: None)
         self._usual: dict[str, pa.DataType | None] = {}
-        self._ids = None if columns.ids is None else _id_array(columns.ids)
+        self._ids = None if columns.ids is None else given(columns.ids)
         self._row = 0
         self._schema: pa.Schema | None = None
         self._vectors: list[str] | None = None
@@ -71,9 +76,9 @@ class Shaper:
     def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
         """Record batches of one schema, in the order of the frames' rows."""
         for frame in frames:
+            columns = self._with_id(frame)
             if self._vectors is None:
                 self._vectors = _vector_names(frame, self._columns.vector)
-            columns = self._with_id(frame)
             self._check_text(columns)
             step = self._chunk if self._copies(columns) else max(frame.rows, 1)
             for start in range(0, max(frame.rows, 1), step):
@@ -126,19 +131,21 @@ class Shaper:
         arrays: dict[str, pa.Array] = {}
         for name, column in columns.items():
             part = column[start:end]
-            if name in (self._vectors or ()):
+            if name == "id":
+                arrays[name] = checked(part, self._row)
+            elif name in (self._vectors or ()):
                 usual = self._element(name) if _is_object(column) else None
                 arrays[name], extra = vectors.fixed(
                     part, name, self._row, dtype=self._columns.dtype, usual=usual
                 )
                 metadata.update(extra)
-            elif name == "id":
-                arrays[name] = _checked_ids(part, self._row)
             else:
                 # Cells that might have been vectors, and are not meant as such.
                 is_cells = isinstance(part, list) or vectors.is_numpy(part)
-                arrays[name] = _plain(typed(name, part) if is_cells else part)
-        arrays = {name: array for name, array in arrays.items() if self._is_told(name, array)}
+                array = typed(name, part, self._row) if is_cells else part
+                arrays[name] = vectors.plain_text(array)
+        sent = () if self._schema is None else self._schema.names
+        arrays = self._nulls.typed(arrays, sent)
         if self._columns.metric is not None:
             metadata["longbow.metric"] = self._columns.metric
         fields = [self._field(name, array.type, frame) for name, array in arrays.items()]
@@ -157,12 +164,6 @@ class Shaper:
             self._usual[name] = kind.value_type if is_vectors else None
         return self._usual[name]
 
-    def _is_told(self, name: str, array: pa.Array) -> bool:
-        """Whether a column has a type. One of nulls alone has none, and is left out: it gets its
-        type from its first value, not for ever from their lack."""
-        known = ["id"] if self._schema is None else self._schema.names
-        return not pa.types.is_null(array.type) or name in known
-
     def _field(self, name: str, kind: pa.DataType, frame: Frame) -> pa.Field:
         metadata: dict[Any, Any] = dict(frame.said.get(name, {}))
         said: dict[str, Any] = {"longbow.text": (self._columns.text or {}).get(name)}
@@ -180,10 +181,12 @@ class Shaper:
         if batch.schema.equals(self._schema):
             return batch
         if set(batch.schema.names) != set(self._schema.names):
+            late = [name for name in batch.schema.names if name in self._nulls.left_out]
+            why = f"; those had no value of {late[0]!r} to tell its type" if late else ""
             raise InvalidArgument(
                 "schema_mismatch",
                 f"the rows from {self._row} on have columns {batch.schema.names}, the rows "
-                f"before {self._schema.names}",
+                f"before {self._schema.names}{why}; give all rows the same columns and types",
             )
         arrays = [_conform_column(batch, field, self._row) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -248,36 +251,6 @@ def _is_maybe(column: Any) -> bool:
     if isinstance(kind, pa.DataType):
         return vectors.is_list_type(kind)
     return vectors.is_vector(next((cell for cell in column if cell is not None), None))
-
-
-def _id_array(ids: Any) -> pa.Array:
-    try:
-        return vectors.one_array(ids if isinstance(ids, pa.ChunkedArray) else pa.array(ids))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgument("invalid_ids", f"ids: {error}") from error
-
-
-def _checked_ids(column: Any, first_row: int) -> pa.Array:
-    array = _plain(column)
-    if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
-    if array.null_count:
-        row = pc.index(array.is_null(), True).as_py()
-        raise InvalidArgument("missing_id", f"row {first_row + row} has no id")
-    if not (pa.types.is_integer(array.type) or pa.types.is_string(array.type)):
-        raise InvalidArgument(
-            "invalid_ids", f"ids are integers or text, and these are {array.type}: convert them"
-        )
-    return array
-
-
-def _plain(column: Any) -> pa.Array:
-    """A column as one array; text in the layout that every Arrow reader knows."""
-    array = vectors.one_array(column)
-    kind = array.type
-    if pa.types.is_large_string(kind) or str(kind) == "string_view":
-        return array.cast(pa.string())
-    return array
 
 
 def _conform_column(batch: pa.RecordBatch, field: pa.Field, row: int) -> pa.Array:

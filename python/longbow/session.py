@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.flight as flight
 
 from .errors import Internal, InvalidArgument, translated
+from .unsendable import unsendable
 
 DATA_PORT = 3000
 META_PORT = 3001
@@ -35,6 +36,9 @@ def address(uri: str, default_port: int) -> tuple[str, str, int]:
     >>> address("grpcs://[::1]:4000", 3000)
     ('grpc+tls', '[::1]', 4000)
     """
+    if not isinstance(uri, str):
+        text = f"the address is {uri!r}, of type {type(uri).__name__}; give a text like "
+        raise InvalidArgument("invalid_uri", f"{text}'grpc://127.0.0.1:{default_port}'")
     scheme, separator, rest = uri.partition("://")
     if not separator or scheme not in _SCHEMES:
         known = ", ".join(f"{name}://" for name in _SCHEMES)
@@ -132,10 +136,8 @@ def encode(body: Any) -> bytes:
     """JSON for the server. JSON has no NaN, so a vector with one stops here."""
     try:
         return json.dumps(body, allow_nan=False).encode()
-    except ValueError as error:
-        raise InvalidArgument("not_finite", "a value is NaN or infinite") from error
-    except TypeError as error:
-        raise InvalidArgument("invalid_json", f"{error}: send numbers, text and lists") from error
+    except (TypeError, ValueError) as error:
+        raise unsendable(body, error) from error
 
 
 def decode(body: bytes, what: str) -> Any:

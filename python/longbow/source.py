@@ -15,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from .cells import bare, foreign, typed
 from .errors import InvalidArgument
-from .vectors import is_numpy, is_vector
+from .vectors import is_masked, is_numpy, is_vector, unmasked_matrix
 
 # Dictionaries from a generator are gathered into frames of this many rows.
 _GATHERED_ROWS = 8192
@@ -44,7 +45,7 @@ def total_rows(data: Any) -> int | None:
         count = getattr(data, attribute, None)
         if isinstance(count, int):
             return count
-    if _is_pandas(data) or is_numpy(data):
+    if _is_pandas(data) or _is_array(data) and data.ndim:
         return len(data)
     if (
         isinstance(data, list)
@@ -59,41 +60,48 @@ def total_rows(data: Any) -> int | None:
     return None
 
 
-def frames(data: Any, vector_name: str) -> Iterator[Frame]:
+def frames(data: Any, vector_name: str, first: int = 0) -> Iterator[Frame]:
     """Reads ``data`` as frames; a bare matrix becomes column ``vector_name``.
 
-    Streams are read lazily: one frame is held at a time.
+    Streams are read lazily: one frame is held at a time. ``first`` is added to
+    the row numbers that errors name.
     """
     if isinstance(data, pa.Table):
         yield from _table(data)
     elif isinstance(data, pa.RecordBatch):
         yield _batch(data)
-    elif is_numpy(data):
-        yield _matrix(data, vector_name)
+    elif _is_array(data):
+        yield _matrix(data, vector_name, first)
     elif _is_dask(data):
         for part in data.to_delayed():
-            yield from frames(part.compute(), vector_name)
+            for frame in frames(part.compute(), vector_name, first):
+                yield frame
+                first += frame.rows
     elif _is_pandas(data):
-        yield _pandas(data)
+        yield _pandas(data, first)
     elif hasattr(data, "collect") and hasattr(data, "lazy"):  # polars' LazyFrame
         yield from frames(data.collect(), vector_name)
     elif hasattr(data, "to_arrow") and hasattr(data, "columns"):  # polars, DuckDB
-        yield from frames(data.to_arrow(), vector_name)
+        yield from frames(foreign(data), vector_name)
     elif hasattr(data, "__arrow_c_stream__"):
         for batch in pa.RecordBatchReader.from_stream(data):
             yield _batch(batch)
     elif hasattr(data, "__arrow_c_array__"):
         yield _batch(pa.record_batch(data))
     elif isinstance(data, Mapping):
-        yield _columns(dict(data))
+        yield _columns(dict(data), first)
     elif isinstance(data, Iterable) and not isinstance(data, (str, bytes)):
-        yield from _stream(iter(data), vector_name)
+        yield from _stream(iter(data), vector_name, first)
     else:
         raise InvalidArgument(
             "invalid_data",
             f"can't insert a {type(data).__name__}: give a pandas, polars or Dask frame, a 2-D "
             "numpy array, an Arrow table, batch or reader, a list of dicts, or an iterator of them",
         )
+
+
+def _is_array(data: Any) -> bool:
+    return is_numpy(data) or is_masked(data)
 
 
 def _is_pandas(data: Any) -> bool:
@@ -137,48 +145,63 @@ def _said(metadata: dict[bytes, bytes] | None) -> dict[bytes, bytes]:
     return {k: v for k, v in (metadata or {}).items() if k.startswith(b"longbow.")}
 
 
-def _matrix(array: Any, vector_name: str) -> Frame:
+def _matrix(array: Any, vector_name: str, first: int) -> Frame:
     if array.ndim != 2:
         raise InvalidArgument(
             "invalid_data",
             f"a numpy array must be 2-D, rows by dimension; this one has shape {array.shape}",
         )
+    if is_masked(array):
+        array = unmasked_matrix(array, vector_name, first)
     return Frame({vector_name: array}, len(array), made=True)
 
 
-def _pandas(frame: Any) -> Frame:
+def _pandas(frame: Any, first_row: int) -> Frame:
     columns: dict[str, Any] = {}
     for position, name in enumerate(_distinct(frame.columns)):
         series = frame.iloc[:, position]
-        values = series.to_numpy() if str(series.dtype) == "object" else None
+        values = bare(series.to_numpy()) if str(series.dtype) == "object" else None
         first = next((v for v in values if v is not None), None) if values is not None else None
         if is_vector(first):
             columns[name] = values
         else:
-            columns[name] = typed(name, series, from_pandas=True)
+            # Where masks are gone, the values are no more those of the series.
+            is_bare = isinstance(values, list)
+            columns[name] = typed(name, values if is_bare else series, first_row, from_pandas=True)
     return Frame(columns, len(frame))
 
 
-def _columns(columns: dict[Any, Any]) -> Frame:
-    out: dict[str, Any] = {}
-    for name, column in zip(_distinct(columns), columns.values()):
-        arrow = isinstance(column, (pa.Array, pa.ChunkedArray))
-        if not (arrow or is_numpy(column) or hasattr(column, "__arrow_array__")):
-            if hasattr(column, "to_arrow"):  # a polars Series
-                column, arrow = column.to_arrow(), True
-            else:
-                column = _listed(name, column)
-        first = None if arrow else next((v for v in column if v is not None), None)
-        keep = arrow or is_vector(first) or (is_numpy(column) and column.ndim == 2)
-        out[name] = column if keep else typed(name, column)
+def _columns(columns: dict[Any, Any], first_row: int) -> Frame:
+    out = {
+        name: _column(name, column, first_row)
+        for name, column in zip(_distinct(columns), columns.values())
+    }
     lengths = {name: len(column) for name, column in out.items()}
     if len(set(lengths.values())) > 1:
         raise InvalidArgument("invalid_data", f"columns differ in length: {lengths}")
     return Frame(out, next(iter(lengths.values()), 0))
 
 
+def _column(name: str, column: Any, first_row: int) -> Any:
+    """A column as it is, if it is Arrow's or may be one of vectors; else as Arrow's."""
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return column
+    is_array = _is_array(column)
+    if is_array and column.ndim == 2:
+        return unmasked_matrix(column, name, first_row) if is_masked(column) else column
+    if not is_array and hasattr(column, "to_arrow"):  # a polars Series
+        return foreign(column, name)
+    if not (is_array and column.ndim or hasattr(column, "__arrow_array__")):
+        column = _listed(name, column)
+    if isinstance(column, list) or is_numpy(column) and column.dtype.kind == "O":
+        column = bare(column)
+    first = next((value for value in column if value is not None), None)
+    return column if is_vector(first) else typed(name, column, first_row)
+
+
 def _listed(name: str, column: Any) -> list[Any]:
-    if isinstance(column, Iterable) and not isinstance(column, (str, bytes, Mapping)):
+    is_one = isinstance(column, (str, bytes, Mapping)) or getattr(column, "ndim", 1) == 0
+    if isinstance(column, Iterable) and not is_one:
         return list(column)
     raise InvalidArgument(
         "invalid_data",
@@ -187,31 +210,27 @@ def _listed(name: str, column: Any) -> list[Any]:
     )
 
 
-def typed(name: str, values: Any, from_pandas: bool = False) -> Any:
-    try:
-        return pa.array(values, from_pandas=from_pandas)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgument("invalid_data", f"column {name!r}: {error}") from error
-
-
-def _rows(rows: list[Mapping[str, Any]]) -> Frame:
+def _rows(rows: list[Mapping[str, Any]], first: int) -> Frame:
     # The union of the keys, in the order of first sight: a missing one is null.
     names = dict.fromkeys(itertools.chain.from_iterable(rows))
-    return _columns({name: [row.get(name) for row in rows] for name in names})
+    return _columns({name: [row.get(name) for row in rows] for name in names}, first)
 
 
-def _stream(items: Iterator[Any], vector_name: str) -> Iterator[Frame]:
+def _stream(items: Iterator[Any], vector_name: str, row: int) -> Iterator[Frame]:
     first = next(items, None)
     if first is None:
         return
     items = itertools.chain([first], items)
     if isinstance(first, Mapping) and not _are_columns(first):
         for rows in iter(lambda: list(itertools.islice(items, _GATHERED_ROWS)), []):
-            yield _rows(rows)
+            yield _rows(rows, row)
+            row += len(rows)
     elif _is_item(first):
         for item in items:
             if not _is_nothing(item):
-                yield from frames(item, vector_name)
+                for frame in frames(item, vector_name, row):
+                    yield frame
+                    row += frame.rows
     else:
         raise InvalidArgument(
             "invalid_data",
@@ -227,7 +246,7 @@ def _is_nothing(item: Any) -> bool:
 
 def _is_item(item: Any) -> bool:
     known = isinstance(item, (pa.Table, pa.RecordBatch, Mapping))
-    known = known or is_numpy(item) or _is_pandas(item)
+    known = known or _is_array(item) or _is_pandas(item)
     rows = isinstance(item, list) and (not item or isinstance(item[0], Mapping))
     return known or rows or hasattr(item, "to_arrow") or hasattr(item, "__arrow_c_array__")
 
@@ -239,7 +258,7 @@ def _are_columns(item: Mapping[Any, Any]) -> bool:
     def is_column(value: Any) -> bool:
         if isinstance(value, (str, bytes, Mapping)) or not hasattr(value, "__len__"):
             return False
-        return not is_numpy(value) or value.ndim > 0
+        return bool(getattr(value, "ndim", 1) > 0)
 
     def holds_vectors(value: Any) -> bool:
         if is_numpy(value) or isinstance(value, (pa.Array, pa.ChunkedArray)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import numbers
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,30 @@ _ARROW_ELEMENTS = set(ELEMENTS.values())
 def is_numpy(value: Any) -> bool:
     """Whether ``value`` is a numpy array, found out without importing numpy."""
     return type(value).__module__ == "numpy" and hasattr(value, "dtype") and hasattr(value, "ndim")
+
+
+def is_masked(value: Any) -> bool:
+    """Whether ``value`` is a numpy array with a mask, or its constant ``masked``."""
+    ma = sys.modules.get("numpy.ma")
+    return ma is not None and isinstance(value, ma.MaskedArray)
+
+
+def unmasked(value: Any) -> Any:
+    """An array with a mask as a plain one; as lists if some of it is masked, with None there: what
+    a mask hides is not to be taken for data."""
+    return value.tolist() if value.mask.any() else value.data
+
+
+def unmasked_matrix(matrix: Any, name: str, first_row: int = 0) -> Any:
+    """The same for vectors, of which no number may be masked."""
+    if matrix.mask.any():
+        row, at = (int(place[0]) for place in matrix.mask.nonzero())
+        raise InvalidArgument(
+            "invalid_vector",
+            f"row {first_row + row} of column {name!r} is masked at position {at}: leave the row "
+            "out, or fill it by filled()",
+        )
+    return matrix.data
 
 
 def is_list_type(kind: pa.DataType) -> bool:
@@ -98,6 +123,15 @@ def one_array(column: Any) -> pa.Array:
     if column.num_chunks == 0:
         return pa.array([], column.type)
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
+
+
+def plain_text(column: Any) -> pa.Array:
+    """A column as one array; text in the layout that every Arrow reader knows."""
+    array = one_array(column)
+    kind = array.type
+    if pa.types.is_large_string(kind) or str(kind) == "string_view":
+        return array.cast(pa.string())
+    return array
 
 
 def _cast(array: pa.Array, element: pa.DataType, name: str) -> pa.Array:
@@ -170,6 +204,9 @@ def _from_cells(
     if any(is_numpy(cell) for cell in cells) or any(isinstance(c[0], complex) for c in cells):
         import numpy
 
+        for row, cell in enumerate(cells):
+            if isinstance(cell, (list, tuple)) and None in cell:
+                raise _holds_none(name, first_row + row)
         return _from_matrix(numpy.stack([numpy.asarray(cell) for cell in cells]), name)
     try:
         # Given an integer type, Arrow cuts fractions off; and not every version makes halves.
@@ -178,8 +215,10 @@ def _from_cells(
         array = made.cast(pa.list_(element, lengths[0]))
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
         raise InvalidArgument("invalid_vector", f"column {name!r}: {error}") from error
-    if array.flatten().null_count:
-        raise InvalidArgument("invalid_vector", f"a vector of column {name!r} holds None")
+    flat = array.flatten()
+    if flat.null_count:
+        row = first_row + pc.index(flat.is_null(), True).as_py() // lengths[0]
+        raise _holds_none(name, row)
     return array, {}
 
 
@@ -198,6 +237,11 @@ def _empty(name: str, first_row: int) -> InvalidArgument:
         "missing_vector",
         f"column {name!r} has no dimension: no vectors, or empty ones, at row {first_row}",
     )
+
+
+def _holds_none(name: str, row: int) -> InvalidArgument:
+    text = f"row {row} of column {name!r} holds None, where vectors have numbers"
+    return InvalidArgument("invalid_vector", text)
 
 
 def _not_vectors(name: str, found: str) -> InvalidArgument:
@@ -239,6 +283,8 @@ def _base64(elements: bytes) -> str:
 
 def matrix(vectors: Any) -> pa.Array:
     """Query vectors as a FixedSizeList array of their own element type."""
+    if is_masked(vectors) and vectors.ndim == 2:
+        vectors = unmasked_matrix(vectors, "query vectors")
     if isinstance(vectors, (pa.Array, pa.ChunkedArray)) or is_numpy(vectors):
         return fixed(vectors, "query vectors")[0]
     return fixed([_cell(vector) for vector in vectors], "query vectors")[0]
@@ -267,6 +313,8 @@ def floats(vectors: Any) -> Any:
             return vectors if vectors.flags.aligned else vectors.copy()
     many = is_many(vectors)
     array = matrix(vectors if many else [vectors])
+    if not len(array):
+        raise no_vectors()  # Views of memory have no shape with a zero.
     flat = array.flatten().cast(pa.float32(), safe=False)
     if flat.null_count:
         raise InvalidArgument("invalid_vector", "a query vector holds None")
@@ -275,11 +323,16 @@ def floats(vectors: Any) -> Any:
     return bytes_of.cast("f", shape)
 
 
+def no_vectors() -> InvalidArgument:
+    """The refusal of several queries that are none, whatever call they come by."""
+    return InvalidArgument("missing_query", "no vectors to search for; give at least one")
+
+
 def is_many(vectors: Any) -> bool:
     """Whether a query argument holds several vectors rather than one."""
     if isinstance(vectors, (pa.Array, pa.ChunkedArray)):
         return is_list_type(vectors.type)
-    if is_numpy(vectors):
+    if is_numpy(vectors) or is_masked(vectors):
         return bool(vectors.ndim == 2)
     return isinstance(vectors, (list, tuple)) and bool(vectors) and not _is_number(vectors[0])
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .backend import Backend
+from .checks import check_name, shown
 from .errors import InvalidArgument
 from .fit import Known, fitted
+from .nulls import Nulls
 from .progress import Progress, reporter
 from .requests import Filters, delete_body
 from .results import InsertResult
@@ -53,7 +56,10 @@ class Writes:
             data: a pandas, polars or Dask frame, a 2-D numpy array, an Arrow
                 Table, RecordBatch or RecordBatchReader, a list of dicts, a dict
                 of columns, anything with Arrow's stream interface, or an
-                iterator of any of these. An index of pandas is not sent.
+                iterator of any of these. An index of pandas is not sent. What a
+                mask of numpy's hides is null; vectors must not be masked. A
+                column of nulls alone that the dataset does not have is left
+                out, and the result's ``left_out`` names it.
             id: the column with the ids, integers or text; ``id`` by default.
             vector: the column or columns with vectors. By default ``vector``,
                 or else the only column that holds lists of numbers.
@@ -107,16 +113,18 @@ class Writes:
             >>> result.rows, result.searchable
             (2, True)
         """
+        check_name(dataset)
         columns = Columns(id, vector, ids, metric, dtype, index, quantization, recall_target, text)
         total = total_rows(data)
-        if batch_size is not None and batch_size < 1:
-            raise InvalidArgument("invalid_batch_size", f"{batch_size} rows a batch: at least 1")
+        if batch_size is not None and not (isinstance(batch_size, int) and batch_size >= 1):
+            wrong = f"batch_size is {shown(batch_size)}; give a whole number, at least 1"
+            raise InvalidArgument("invalid_batch_size", wrong)
         known = self._known
-        shaper = Shaper(
-            columns, total, max(batch_size or 0, CHUNK_ROWS), lambda: known.seen(dataset)
-        )
+        nulls = Nulls(lambda: known.now(dataset), add_columns)
+        step = max(batch_size or 0, CHUNK_ROWS)
+        shaper = Shaper(columns, total, step, lambda: known.seen(dataset), nulls)
         batches = cut(shaper.batches(frames(data, columns.vector_name())), batch_size)
-        return self._backend.put(
+        result = self._backend.put(
             dataset,
             fitted(batches, dataset, known, vectors=dtype is None),
             durable=durable,
@@ -124,6 +132,8 @@ class Writes:
             routing_key=routing_key,
             report=reporter(progress, total),
         )
+        left_out = tuple(nulls.left_out)
+        return dataclasses.replace(result, left_out=left_out) if left_out else result
 
     def delete(
         self,
@@ -154,6 +164,7 @@ class Writes:
             >>> client.download_arrow("books").num_rows
             3
         """
+        check_name(dataset)
         body = delete_body(dataset, ids, filters, where)
         if body.get("ids") == []:
             return 0

@@ -66,6 +66,13 @@ def test_a_closed_database_has_its_index_when_it_is_opened_again(tmp_path) -> No
     assert manifest.read_bytes() == saved
 
 
+@pytest.mark.parametrize("path", [5, b"data", ["data"]])
+def test_a_path_that_is_none_is_refused(path) -> None:
+    with pytest.raises(longbow.InvalidArgument, match="bad_path") as caught:
+        longbow.open(path)
+    assert repr(path) in caught.value.message
+
+
 def test_one_process_at_a_time_holds_a_folder(tmp_path) -> None:
     with longbow.open(tmp_path / "data"):
         with pytest.raises(longbow.FailedPrecondition, match="data_folder_locked"):

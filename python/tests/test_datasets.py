@@ -12,6 +12,53 @@ from longbow import Readiness
 MATRIX = np.random.default_rng(5).random((100, 4), dtype="f4")
 
 
+CALLS = {
+    "insert": lambda client, name: client.insert(name, MATRIX),
+    "delete": lambda client, name: client.delete(name, 1),
+    "search": lambda client, name: client.search(name, MATRIX[0]),
+    "search_numpy": lambda client, name: client.search_numpy(name, MATRIX[0]),
+    "search_numpy of several": lambda client, name: client.search_numpy(name, MATRIX),
+    "search_by_id": lambda client, name: client.search_by_id(name, 1),
+    "search_many": lambda client, name: client.search_many(name, MATRIX),
+    "get": lambda client, name: client.get(name, 1),
+    "download_arrow": lambda client, name: client.download_arrow(name),
+    "get_info": lambda client, name: client.get_info(name),
+    "delete_dataset": lambda client, name: client.delete_dataset(name),
+    "wait_until_indexed": lambda client, name: client.wait_until_indexed(name),
+    "create_namespace": lambda client, name: client.create_namespace(name),
+    "delete_namespace": lambda client, name: client.delete_namespace(name),
+}
+
+
+@pytest.mark.parametrize("name", [5, None, b"photos", ["photos"]], ids=repr)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_name_that_is_no_text_is_refused(client, call, name) -> None:
+    before = [info.name for info in client.list_datasets()]
+    with pytest.raises(longbow.InvalidArgument, match="name is") as caught:
+        CALLS[call](client, name)
+    assert caught.value.code == "bad_name"
+    assert repr(name) in caught.value.message
+    assert [info.name for info in client.list_datasets()] == before
+
+
+@pytest.mark.parametrize("wrong", [2.5, 2.0, np.float32(2), True, np.True_, None, [2]], ids=str)
+def test_an_id_that_is_none_is_refused(client, dataset, wrong) -> None:
+    client.insert(dataset, MATRIX)
+    calls = [
+        lambda: client.get(dataset, wrong),
+        lambda: client.search_by_id(dataset, wrong),
+        lambda: client.search(dataset, ids=[wrong]),
+        lambda: client.search(dataset, ids=[1], negative_ids=[wrong]),
+        lambda: client.delete(dataset, [1, wrong]),
+    ]
+    for call in calls:
+        with pytest.raises(longbow.InvalidArgument) as caught:
+            call()
+        assert caught.value.code == "bad_value"
+        assert "integer or a text" in caught.value.message
+    assert client.get_info(dataset).rows == 100
+
+
 def ids(client, dataset) -> list:
     return sorted(client.download_arrow(dataset, ["id"])["id"].to_pylist())
 

@@ -213,6 +213,72 @@ def test_a_column_of_nulls_gets_its_type_from_its_first_value(client, dataset) -
     assert [row["note"] for row in rows] == [None, "new", None]
 
 
+NOTHING = [[None, None], np.array([None, None]), pd.Series([None, None]), pl.Series([None, None])]
+
+
+@pytest.mark.parametrize("nulls", [*NOTHING, pa.nulls(2)], ids=lambda nulls: str(type(nulls)))
+def test_a_column_of_nulls_that_is_left_out_is_told(client, dataset, nulls) -> None:
+    data = {"id": [1, 2], "vector": MATRIX[:2], "note": nulls}
+    assert client.insert(dataset, data).left_out == ("note",)
+    client.insert(dataset, {"id": [3], "vector": MATRIX[:1], "note": ["new"]})
+    assert client.insert(dataset, data).left_out == ()
+    assert client.insert(dataset, {**data, "other": nulls}).left_out == ("other",)
+    rows = by_id(client.download_arrow(dataset))
+    assert [row["note"] for row in rows] == [None, None, "new"]
+
+
+def test_a_value_that_comes_after_nulls_alone_is_read(client, dataset) -> None:
+    parts = [
+        {"id": [n], "vector": MATRIX[:1], "note": [note]} for n, note in [(1, None), (2, "new")]
+    ]
+    with pytest.raises(longbow.InvalidArgument, match="no value of 'note' to tell its type"):
+        client.insert(dataset, iter(parts))
+    client.insert(dataset, parts[1])
+    client.insert(dataset, iter(parts))
+    assert [row["note"] for row in by_id(client.download_arrow(dataset))] == [None, "new"]
+
+
+def test_a_column_of_nulls_with_a_mistyped_name_is_refused(client, dataset) -> None:
+    client.insert(dataset, MATRIX)
+    data = {"id": [1], "vector": MATRIX[:1], "titel": [None]}
+    with pytest.raises(longbow.InvalidArgument, match="no column 'titel'") as caught:
+        client.insert(dataset, data, add_columns=False)
+    assert caught.value.code == "column_not_found"
+
+
+WRONG = {
+    "a masked id": ({"id": np.ma.array([1, 2], mask=[0, 1]), "vector": MATRIX[:2]}, "missing_id"),
+    "a masked vector": (np.ma.array(MATRIX, mask=MATRIX == 3), "invalid_vector"),
+    "a number of 128 bits": (
+        pl.DataFrame({"id": [1], "vector": [[0.0, 1.0]]}).with_columns(x=pl.lit(1, pl.Int128)),
+        "invalid_data",
+    ),
+    "a boolean among ids": ({"id": [1, np.True_], "vector": MATRIX[:2]}, "invalid_data"),
+    "a text among ids": ([{"id": n, "vector": [1, 2]} for n in (1, "x")], "invalid_data"),
+    "half an id": ({"id": [1, 2.5], "vector": MATRIX[:2]}, "invalid_ids"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_refused_by_the_client_changes_nothing(client, dataset, what) -> None:
+    data, code = WRONG[what]
+    client.insert(dataset, MATRIX)
+    before = by_id(client.download_arrow(dataset))
+    for name in (dataset, f"{dataset}_other"):
+        with pytest.raises(longbow.InvalidArgument) as caught:
+            client.insert(name, data)
+        assert caught.value.code == code
+    assert by_id(client.download_arrow(dataset)) == before
+    assert f"{dataset}_other" not in [info.name for info in client.list_datasets()]
+
+
+@pytest.mark.parametrize("size", [0, 2.5, float("nan"), "9"])
+def test_a_batch_size_that_is_none_is_refused(client, dataset, size) -> None:
+    with pytest.raises(longbow.InvalidArgument, match="batch_size is") as caught:
+        client.insert(dataset, MATRIX, batch_size=size)
+    assert caught.value.code == "invalid_batch_size"
+
+
 def test_columns_of_one_name_are_refused(client, dataset) -> None:
     vector = pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))
     table = pa.Table.from_arrays([pa.array([1]), vector, pa.array([2])], ["id", "vector", "id"])

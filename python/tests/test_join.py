@@ -75,6 +75,15 @@ REFUSED = [
     (MATRIX[:, :3], 1, "dimension_mismatch"),
     (MATRIX, 0, "bad_k"),
     (iter([]), 1, "missing_query"),
+    (MATRIX[:0], 1, "missing_query"),
+    (iter([MATRIX[:0]]), 1, "missing_query"),
+    (MATRIX, 2.5, "bad_value"),
+    (MATRIX, float("nan"), "not_finite"),
+    (MATRIX, 2**40, "bad_k"),
+    (MATRIX, True, "bad_value"),
+    (None, 1, "missing_query"),
+    (5, 1, "invalid_vector"),
+    (MATRIX, None, "bad_value"),
     ([[1.0, 2.0], [3.0]], 1, "dimension_mismatch"),
 ]
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import urllib.error
 import urllib.request
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -54,6 +57,71 @@ def test_filters_of_every_kind_find_and_fetch_the_same(client, animals) -> None:
     client.delete(animals, where="kind = 0")
     assert client.get_info(animals).rows == 40
     assert ids(client.download_arrow(animals, where="kind = 0")) == []
+
+
+def test_filters_take_pythons_and_numpys_values(client, dataset) -> None:
+    moments = [dt.datetime(2024, 2, 29, hour) for hour in range(3)]
+    data = {
+        "id": range(3),
+        "vector": [[0.0, 1.0]] * 3,
+        "ratio": pa.array([0.5, 1.5, 2.5], pa.float32()),
+        "small": pa.array([0, 1, 2], pa.int8()),
+        "flag": [False, True, False],
+        "at": moments,
+        "day": [moment.date() for moment in moments],
+        "raw": [b"a", b"\xff", b"c"],
+        "took": pa.array([1000, 2000, 3000], pa.duration("ms")),
+    }
+    client.insert(dataset, data)
+    for filters, expected in [
+        (("ratio", ">", np.float32(1)), [1, 2]),
+        (("ratio", "in", np.array([0.5, 2.5], "f2")), [0, 2]),
+        (("small", "=", np.int64(2)), [2]),
+        (("small", "in", [np.uint8(0), pa.scalar(1)]), [0, 1]),
+        (("flag", "=", np.True_), [1]),
+        (("at", ">=", moments[1]), [1, 2]),
+        (("at", "<", np.datetime64(moments[1], "ns")), [0]),
+        (("at", "=", pd.Timestamp(moments[2])), [2]),
+        (("day", "=", moments[0].date()), [0, 1, 2]),
+        ({"field": "small", "operator": "<", "value": np.int8(1)}, [0]),
+        ({"logic": "OR", "filters": [("small", "=", np.int8(0)), ("flag", "=", True)]}, [0, 1]),
+        (("took", ">", 1500), [1, 2]),
+    ]:
+        assert ids(client.download_arrow(dataset, filters=filters)) == expected
+        assert sorted(ids(client.search(dataset, [0.0, 1.0], filters=filters))) == expected
+        found, _ = client.search_numpy(dataset, [0.0, 1.0], filters=filters)
+        assert sorted(found.tolist()) == expected
+    assert ids(client.download_arrow(dataset, where="raw = X'ff'")) == [1]
+
+
+@pytest.mark.parametrize("value", [b"a", dt.timedelta(seconds=1), np.timedelta64(1, "s")], ids=repr)
+def test_a_filter_of_another_kind_is_refused_alike_by_every_call(client, animals, value) -> None:
+    filters = [("id", ">", 3), ("kind", "=", value)]
+    calls = [
+        lambda: client.search(animals, [0.0, 0.0], filters=filters),
+        lambda: client.search_numpy(animals, [0.0, 0.0], filters=filters),
+        lambda: client.download_arrow(animals, filters=filters),
+        lambda: client.delete(animals, filters=filters),
+    ]
+    for call in calls:
+        with pytest.raises(longbow.InvalidArgument, match="the filter on 'kind' is") as caught:
+            call()
+        assert caught.value.code == "filter_value"
+    assert client.get_info(animals).rows == 60
+
+
+OPTIONS = ["max_distance", "recall_target", "alpha", "mmr", "k", "ef", "timeout_ms", "offset"]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), np.float32("-inf")], ids=str)
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_that_is_not_finite_is_named(client, animals, name, value) -> None:
+    with pytest.raises(longbow.InvalidArgument, match=f"^not_finite: {name} is") as caught:
+        client.search(animals, [0.0, 0.0], **{name: value})
+    assert ("NaN" if value != value else str(float(value))) in caught.value.message
+    if name in ("recall_target", "k", "ef"):
+        with pytest.raises(longbow.InvalidArgument, match=f": {name} is"):
+            client.search_numpy(animals, [[0.0, 0.0]], **{name: value})
 
 
 def test_words_vectors_and_both(client, animals) -> None:

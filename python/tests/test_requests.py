@@ -1,6 +1,9 @@
 """Arguments become the tickets and bodies of the wire, and nothing else."""
 
+import datetime as dt
+
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -22,6 +25,21 @@ FILTERS = [
     (("n", "in", np.array([1, 2])), [{"field": "n", "operator": "in", "value": [1, 2]}]),
     (("n", "in", {3}), [{"field": "n", "operator": "in", "value": [3]}]),
     ([], []),
+    (
+        {"logic": "OR", "filters": [{"field": "n", "op": "in", "value": np.array([1, 2])}]},
+        [{"logic": "OR", "filters": [{"field": "n", "op": "in", "value": [1, 2]}]}],
+    ),
+    (NESTED | {"filters": [("year", ">", np.float32(1990))]}, [NESTED]),
+    (("n", "=", np.longdouble(0.5)), [{"field": "n", "operator": "=", "value": 0.5}]),
+    (("n", "=", np.str_("a")), [{"field": "n", "operator": "=", "value": "a"}]),
+    (
+        ("at", "<", dt.datetime(2024, 2, 29, 1)),
+        [{"field": "at", "operator": "<", "value": "2024-02-29T01:00:00"}],
+    ),
+    (
+        ("at", "in", np.array(["2024-02-29"], "M8[D]")),
+        [{"field": "at", "operator": "in", "value": ["2024-02-29"]}],
+    ),
 ]
 
 
@@ -31,9 +49,11 @@ def test_filters(given, sent) -> None:
     encode(sent)
 
 
-@pytest.mark.parametrize("given", [[("year",)], ["year > 1990"], [(1, "=", 2)], [7]])
+@pytest.mark.parametrize("given", [[("year",)], ["year > 1990"], [(1, "=", 2)], [7], 7])
 def test_bad_filters_are_shown(given) -> None:
-    with pytest.raises(InvalidArgument, match="is not \\(column, operator, value\\)") as caught:
+    with pytest.raises(
+        InvalidArgument, match="is not \\(column, operator, value\\)|is no filter"
+    ) as caught:
         filter_list(given)
     assert caught.value.code == "invalid_filter"
 
@@ -110,3 +130,43 @@ def test_what_json_cannot_hold_is_refused_here() -> None:
         encode({"vector": [float("nan")]})
     with pytest.raises(InvalidArgument, match="object"):
         encode({"value": object()})
+
+
+UNSENDABLE = [
+    (b"a", "filter_value", "b'a', of type bytes; compare bytes by where="),
+    (dt.timedelta(1), "filter_value", "of type timedelta; give a number in the unit"),
+    (np.timedelta64(5, "ns"), "filter_value", "of type timedelta64; give a number in the unit"),
+    (np.array([5], "m8[ns]"), "filter_value", "give a number in the unit"),
+    (pd.Timedelta(5), "filter_value", "of type Timedelta; give a number in the unit"),
+    (pa.scalar(dt.timedelta(1)), "filter_value", "give a number in the unit"),
+    (["a", b"b"], "filter_value", "b'b', of type bytes"),
+    (pd.NA, "filter_value", "<NA>, of type NAType; give a number, a text"),
+    (1j, "filter_value", "1j, of type complex"),
+    (float("nan"), "not_finite", "is NaN; give a finite number"),
+    (np.float32("-inf"), "not_finite", "is -inf; give a finite number"),
+]
+
+
+@pytest.mark.parametrize("value, code, words", UNSENDABLE)
+def test_a_filter_that_cannot_be_sent_is_told_with_its_column(value, code, words) -> None:
+    for condition in [("raw", "=", value), {"field": "raw", "operator": "=", "value": value}]:
+        for filters in [condition, {"logic": "OR", "filters": [condition]}]:
+            with pytest.raises(InvalidArgument, match="the filter on 'raw'") as caught:
+                encode({"filters": filter_list(filters)})
+            assert caught.value.code == code
+            assert words in caught.value.message
+
+
+@pytest.mark.parametrize("value, told", [(float("nan"), "NaN"), (np.float32("inf"), "inf")])
+def test_an_option_that_is_not_finite_is_named(value, told) -> None:
+    for options, name in [
+        ({"max_distance": value}, "max_distance"),
+        ({"k": value}, "k"),
+        ({"beside": plain([{"column": "v", "weight": value}])}, "beside[0].weight"),
+    ]:
+        with pytest.raises(InvalidArgument) as caught:
+            encode(search_ticket("d", [1.0], {"ef": 9, **options}))
+        assert (caught.value.code, caught.value.message) == (
+            "not_finite",
+            f"{name} is {told}; give a finite number",
+        )

@@ -51,6 +51,7 @@ def test_ids_are_integers_or_text(ids, kind: pa.DataType) -> None:
     assert table.schema.field("id").type == kind
 
 
+ROW_2 = ("invalid_data", "'id': row 2 is ''")
 BAD_IDS = [
     ({"vector": MATRIX}, {}, "missing_id", "no column 'id' among 'vector'"),
     ({"id": [1, None, 3], "vector": MATRIX}, {}, "missing_id", "row 1 has no id"),
@@ -62,6 +63,23 @@ BAD_IDS = [
     (iter([MATRIX]), {"ids": range(4)}, "invalid_ids", "4 ids for 3 rows"),
     (iter([MATRIX]), {"ids": range(2)}, "invalid_ids", "2 ids for"),
     (MATRIX, {"ids": [object()]}, "invalid_ids", "ids:"),
+    (MATRIX, {"ids": "abc"}, "invalid_ids", "'abc', of type str; give a list"),
+    (MATRIX, {"ids": 5}, "invalid_ids", "5, of type int; give a list"),
+    (MATRIX, {"ids": [1, 2, "x"]}, "invalid_ids", "row 2 is 'x', of type str"),
+    (MATRIX, {"ids": ["x", "y", 3]}, "invalid_ids", "row 2 is 3, of type int"),
+    (MATRIX, {"ids": [1, True, 3]}, "invalid_ids", "row 1 is True, of type bool"),
+    (MATRIX, {"ids": [1, 2, np.True_]}, "invalid_ids", "row 2 is np.True_, of type bool"),
+    (MATRIX, {"ids": np.array([1, "x", 3], object)}, "invalid_ids", "row 1 is 'x'"),
+    (MATRIX, {"ids": [1, 2.5, 3]}, "invalid_ids", "double, like 2.5 in row 1"),
+    (MATRIX, {"ids": [1.0, 2.0, 3.0]}, "invalid_ids", "double, like 1.0 in row 0"),
+    (MATRIX, {"ids": np.array([1, 2, 3.5], "f2")}, "invalid_ids", "halffloat, like 3.5 in row 2"),
+    (MATRIX, {"ids": [True, False, True]}, "invalid_ids", "bool, like True in row 0"),
+    ({"id": [1, 2, "x"], "vector": MATRIX}, {}, "invalid_data", "'id': row 2 is 'x', of type str"),
+    ({"id": [1, np.True_, 3], "vector": MATRIX}, {}, "invalid_data", "'id': row 1 is np.True_"),
+    ({"id": [[1], [2], [3]], "vector": MATRIX}, {}, "invalid_ids", "list, like [1] in row 0"),
+    ({"id": np.ones((3, 1), int), "vector": MATRIX}, {}, "invalid_ids", "ndarray"),
+    ([{"id": n, "vector": [n]} for n in (1, 2, "x")], {}, "invalid_data", "'id': row 2 is 'x'"),
+    (iter([{"id": [1], "vector": [[1]]}, {"id": [2, ""], "vector": [[1]] * 2}]), {}, *ROW_2),
 ]
 
 

@@ -1,6 +1,7 @@
 """Answers as numpy arrays are those of the table."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import longbow
@@ -74,6 +75,33 @@ def test_places_without_a_row_are_told(client, dataset, ids, kind, nothing) -> N
     assert alone.tolist() == [first, second] and len(distances) == 2
 
 
+EMPTY = [MATRIX[:0], MATRIX[:0].astype("f8"), pa.array([], pa.list_(pa.float32(), 8))]
+
+
+@pytest.mark.parametrize("queries", EMPTY, ids=lambda queries: str(type(queries)))
+def test_no_queries_are_refused_alike_by_every_call(client, points, queries) -> None:
+    calls = [
+        lambda: client.search(points, queries),
+        lambda: client.search(points, queries, text_query="word"),
+        lambda: client.search_numpy(points, queries),
+        lambda: client.search_numpy(points, queries, exact=True),
+        lambda: client.search_numpy(points, queries, where="id < 9"),
+        lambda: client.search_many(points, queries),
+        lambda: client.knn_join(points, queries).read_all(),
+        lambda: client.knn_join(points, iter([queries, queries])).read_all(),
+    ]
+    for call in calls:
+        with pytest.raises(longbow.InvalidArgument, match="no vectors to search for") as caught:
+            call()
+        assert caught.value.code == "missing_query"
+
+
+def test_an_empty_block_among_others_changes_nothing(client, points) -> None:
+    blocks = [MATRIX[:0], MATRIX[:2], MATRIX[:0], MATRIX[2:3]]
+    found = client.search_many(points, iter(blocks), k=1)
+    assert found["query_index"].to_pylist() == found["id"].to_pylist() == [0, 1, 2]
+
+
 def test_what_is_wrong_is_refused(client, points) -> None:
     for vectors, k, code in [
         (MATRIX[0, :3], 1, "dimension_mismatch"),
@@ -85,6 +113,19 @@ def test_what_is_wrong_is_refused(client, points) -> None:
         with pytest.raises(longbow.InvalidArgument) as caught:
             client.search_numpy(points, vectors, k)
         assert caught.value.code == code
+    for k, code in [
+        (None, "bad_value"),
+        (2.0, "bad_value"),
+        (True, "bad_value"),
+        (2**40, "bad_k"),
+        (float("nan"), "not_finite"),
+    ]:
+        for vectors in (MATRIX[0], MATRIX[:2]):
+            with pytest.raises(longbow.InvalidArgument, match="k is") as caught:
+                client.search_numpy(points, vectors, k)
+            assert caught.value.code == code
+    with pytest.raises(longbow.InvalidArgument, match="missing_query"):
+        client.search_numpy(points, None)
     for ef in (0, -1):
         with pytest.raises(longbow.InvalidArgument, match="bad_value.*ef"):
             client.search_numpy(points, MATRIX[0], ef=ef)

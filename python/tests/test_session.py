@@ -29,6 +29,23 @@ def test_bad_addresses_are_shown(uri) -> None:
     assert repr(uri) in caught.value.message
 
 
+@pytest.mark.parametrize("wrong", [None, 5, b"grpc://x", ["grpc://x"]])
+def test_an_address_that_is_no_text_is_shown(wrong) -> None:
+    for given in [(wrong,), ("grpc://127.0.0.1:1", 5 if wrong is None else wrong)]:
+        with pytest.raises(longbow.InvalidArgument, match="give a text like") as caught:
+            longbow.connect(*given)
+        assert caught.value.code == "invalid_uri"
+        assert repr(given[-1]) in caught.value.message
+
+
+@pytest.mark.parametrize("timeout", [float("nan"), -1, "5", True])
+def test_a_timeout_that_is_no_time_is_refused(timeout) -> None:
+    with pytest.raises(longbow.InvalidArgument, match="timeout is") as caught:
+        longbow.LongbowClient(timeout=timeout)
+    assert caught.value.code == "bad_value"
+    assert repr(timeout) in caught.value.message
+
+
 class Listener(flight.FlightServerBase):
     def do_action(self, context, action):
         return iter([b"{}"])

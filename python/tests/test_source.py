@@ -150,7 +150,74 @@ def test_rows_with_different_keys_have_nulls() -> None:
     assert shaped(rows)["extra"].to_pylist() == [None, 5]
 
 
+MASKED = np.ma.array([7, 8], mask=[False, True])
+MASKED_CELLS = [
+    (MASKED, [7, None]),
+    (np.ma.array([0.5, 1.5], mask=[True, False]), [None, 1.5]),
+    (np.ma.array(["a", "b"], mask=[False, True]), ["a", None]),
+    (np.ma.array([7, 8]), [7, 8]),
+    ([7, np.ma.masked], [7, None]),
+    ([[1, 2], MASKED], [[1, 2], [7, None]]),
+    (np.array([None, MASKED[1]], object), [None, None]),
+]
+
+
+@pytest.mark.parametrize("column, told", MASKED_CELLS)
+def test_what_a_mask_hides_is_null(column, told) -> None:
+    vectors = np.ones((2, 2), "f4")
+    data = {"id": [1, 2], "vector": vectors, "x": column, "y": ["", ""]}
+    table = shaped(data)
+    assert (table["x"].to_pylist() if "x" in table.column_names else [None] * 2) == told
+    rows = [{"id": n, "vector": vectors[n], "x": column[n]} for n in (0, 1)]
+    table = shaped(rows)
+    assert (table["x"].to_pylist() if "x" in table.column_names else [None] * 2) == told
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda matrix: matrix,
+        lambda matrix: {"id": [1, 2], "vector": matrix},
+        lambda matrix: {"id": [1, 2], "vector": list(matrix)},
+        lambda matrix: [{"id": n, "vector": matrix[n]} for n in (0, 1)],
+        lambda matrix: pd.DataFrame({"id": [1, 2], "vector": list(matrix)}),
+        lambda matrix: iter([matrix]),
+    ],
+)
+def test_vectors_with_a_mask_are_read_if_it_hides_nothing(make) -> None:
+    matrix = np.ma.array(np.arange(4, dtype="f8").reshape(2, 2), mask=False)
+    table = shaped(make(matrix))
+    assert table["vector"].to_pylist() == [[0, 1], [2, 3]]
+    assert table.schema.field("vector").type == pa.list_(pa.float64(), 2)
+    matrix[1, 0] = np.ma.masked
+    with pytest.raises(InvalidArgument, match="row 1") as caught:
+        shaped(make(matrix))
+    assert caught.value.code == "invalid_vector"
+    assert "'vector'" in caught.value.message
+    assert "masked at position 0" in caught.value.message or "None" in caught.value.message
+
+
+FOREIGN = {
+    "a number of 128 bits": (pl.Series([1], dtype=pl.Int128), "Int128"),
+    "an object of polars": (pl.Series([object()], dtype=pl.Object), "Object"),
+    "an interval": (pd.Series([pd.Interval(0, 1)], dtype=object), "Interval"),
+    "a complex number": (pd.Series([1j]), ""),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_type_that_arrow_does_not_have_is_told_with_its_column(kind: str) -> None:
+    series, words = FOREIGN[kind]
+    data = {"id": [1], "vector": [[1.0]], "odd": series}
+    frame = pl.DataFrame if isinstance(series, pl.Series) else pd.DataFrame
+    for given in (data, frame(data)):
+        with pytest.raises(InvalidArgument, match=f"column 'odd'.*{words}") as caught:
+            shaped(given)
+        assert caught.value.code == "invalid_data"
+
+
 BAD = [
+    (np.array(3), "2-D"),
     ("text", "can't insert a str"),
     (42, "can't insert a int"),
     (np.zeros(3), "2-D"),

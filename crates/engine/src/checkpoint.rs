@@ -151,10 +151,13 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
     let mut graphs = Vec::new();
     let dir = folder(shared, dataset.number);
     shared.disk.create_dir_all(&dir)?;
-    for index in dataset.indexes().iter() {
-        graphs.extend(save_index(shared, dataset, index)?);
+    let mut text = None;
+    if shared.options.is_reopened {
+        for index in dataset.indexes().iter() {
+            graphs.extend(save_index(shared, dataset, index)?);
+        }
+        text = Some(text_file::save(shared, dataset)?);
     }
-    let text = text_file::save(shared, dataset)?;
     // From here on this moment counts: rows that came while it was sealed are left to the log.
     let view = seal_locked(shared, dataset, true)?;
     let dead = dead_rows(&view);
@@ -184,7 +187,7 @@ fn save(shared: &Shared, dataset: &Dataset, applied: u64) -> Result<DatasetManif
             .collect(),
         tombstones,
         indexes: graphs,
-        text: text_file::named(text, dataset, &view),
+        text: text.and_then(|text| text_file::named(text, dataset, &view)),
     })
 }
 

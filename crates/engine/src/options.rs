@@ -65,6 +65,9 @@ pub struct Options {
     pub index_work: Duration,
     /// Bytes of log at which a checkpoint is made.
     pub max_log_bytes: u64,
+    /// Whether somebody opens the folder again. If nobody does, checkpoints are made to let go of the log and of files that are not
+    /// needed any more, and hold no index.
+    pub is_reopened: bool,
     /// Most memory that tails, graphs and id maps may take, in bytes.
     pub memory_limit: u64,
     /// Bytes of memory that the process holds now, of no file. What it has beyond the engine's accounting, since an allocator holds
@@ -77,6 +80,19 @@ impl Options {
     #[must_use]
     pub fn room(&self) -> u64 {
         self.graphs.choice.room.unwrap_or(self.memory_limit / 2)
+    }
+
+    /// The same for a disk that ends with the process: what is on it takes memory, so nothing is kept there that only another start
+    /// would need.
+    #[must_use]
+    pub fn in_memory(self) -> Self {
+        Options {
+            log_prepared: 0,
+            index_work: Duration::MAX,
+            max_log_bytes: self.max_log_bytes.min(self.seal_bytes),
+            is_reopened: false,
+            ..self
+        }
     }
 
     /// Defaults for a data folder.
@@ -121,6 +137,7 @@ impl Options {
             checkpoint_interval: Duration::from_secs(3_600),
             index_work: Duration::MAX,
             max_log_bytes: 1 << 30,
+            is_reopened: true,
             memory_limit: u64::MAX,
             process_bytes: || host::anonymous_bytes().unwrap_or(0),
         }

@@ -202,6 +202,17 @@ impl SearchRequest {
             None => {
                 let (words, vectors) = (self.text.is_some(), &self.vectors);
                 check_words(self.alpha, words, !vectors.is_empty())?;
+                if let (Some(distance), true, true) = (
+                    self.max_distance,
+                    vectors.is_empty(),
+                    self.beside.is_empty(),
+                ) {
+                    return Err(Error::BadValue {
+                        field: "max_distance",
+                        got: distance.to_string(),
+                        expected: "none beside words alone: what they find has a score and no distance",
+                    });
+                }
             }
         }
         if !self.beside.is_empty() && self.vectors.len() > 1 {

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_pyarrow::PyArrowType;
@@ -100,8 +99,7 @@ impl Engine {
         let disk: Arc<dyn Disk> = match path {
             Some(_) => Arc::new(RealDisk),
             None => {
-                // Nobody opens it again.
-                options.index_work = Duration::MAX;
+                options = options.in_memory();
                 Arc::new(MemoryDisk::new())
             }
         };

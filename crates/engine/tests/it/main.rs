@@ -7,6 +7,7 @@ mod compare;
 mod condition;
 mod damage;
 mod drive;
+mod ending;
 mod evaluation;
 mod faults;
 mod filters;

@@ -69,10 +69,19 @@ unsafe fn part(tables: *const u8, codes: *const u8, from: usize, to: usize) -> [
     let zero = _mm256_setzero_si256();
     let (mut low, mut high) = ([zero; 2], [zero; 2]);
     let mut group = from;
-    while group < to {
-        let end = to.min(group + LANES * BYTE_RUN);
+    while group + LANES * BYTE_RUN <= to {
         let mut sums = [zero; 2];
-        while group < end {
+        for _ in 0..BYTE_RUN {
+            // SAFETY: the groups are below `to`.
+            unsafe { look_up(tables.add(16 * group), codes.add(16 * group), &mut sums) };
+            group += LANES;
+        }
+        widen(sums[0], &mut low);
+        widen(sums[1], &mut high);
+    }
+    if group < to {
+        let mut sums = [zero; 2];
+        while group < to {
             // SAFETY: the groups are below `to`.
             unsafe { look_up(tables.add(16 * group), codes.add(16 * group), &mut sums) };
             group += LANES;
@@ -300,14 +309,46 @@ fn transform(tile: [__m256; 2]) -> [__m256; 2] {
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
-fn split(query: &[f32], high: &mut [u8], low: &mut [u8]) -> (f32, [i32; 2]) {
-    planes::split(query, high, low)
+fn split(query: &[f32], bytes: &mut [u8]) -> (f32, [i32; 2]) {
+    (planes::words(query, bytes), [0; 2])
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
 fn rotate(rotation: &Rotation, vector: &mut [f32]) {
     // SAFETY: this function has the instruction set.
     unsafe { rotation.rotate::<[__m256; 2]>(vector) }
+}
+
+/// # Safety
+/// There are 32 bytes.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn bytes(from: *const i8) -> __m256i {
+    // SAFETY: the caller vouches for the bytes.
+    unsafe { _mm256_loadu_si256(from.cast()) }
+}
+
+/// Sixteen bytes, and zeros.
+///
+/// # Safety
+/// There are 16 bytes.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn half(from: *const i8) -> __m256i {
+    // SAFETY: the caller vouches for the bytes.
+    _mm256_zextsi128_si256(unsafe { _mm_loadu_si128(from.cast()) })
+}
+
+/// The sum of eight integers, widened.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn total(x: __m256i) -> i64 {
+    let x = _mm256_add_epi64(
+        _mm256_cvtepi32_epi64(_mm256_castsi256_si128(x)),
+        _mm256_cvtepi32_epi64(_mm256_extracti128_si256::<1>(x)),
+    );
+    let x = _mm_add_epi64(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+    _mm_cvtsi128_si64(_mm_add_epi64(x, _mm_unpackhi_epi64(x, x)))
 }
 
 /// Sixteen bytes, widened to words.
@@ -321,15 +362,6 @@ unsafe fn words(from: *const i8) -> __m256i {
     _mm256_cvtepi8_epi16(unsafe { _mm_loadu_si128(from.cast()) })
 }
 
-/// The sum of eight integers, wrapping.
-#[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
-fn total(x: __m256i) -> i32 {
-    let x = _mm_add_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
-    let x = _mm_add_epi32(x, _mm_shuffle_epi32::<0b01_00_11_10>(x));
-    _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32::<0b10_11_00_01>(x)))
-}
-
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn dot_i8(a: *const i8, b: *const i8, dim: usize, _sum: i32) -> i32 {
     let mut sums = _mm256_setzero_si256();
@@ -338,21 +370,49 @@ unsafe fn dot_i8(a: *const i8, b: *const i8, dim: usize, _sum: i32) -> i32 {
         let products = unsafe { _mm256_madd_epi16(words(a.add(at)), words(b.add(at))) };
         sums = _mm256_add_epi32(sums, products);
     }
-    total(sums)
+    total(sums) as i32
+}
+
+/// Elements whose products with words are summed in two registers of 32 bits and then in one.
+const PRODUCTS: usize = 4096;
+const _: () = assert!(PRODUCTS / 8 * (128 * 32640) <= i32::MAX as usize);
+
+/// Adds the products of 32 bytes and as many words.
+///
+/// # Safety
+/// There are 32 words.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn multiply(code: __m256i, query: *const i16, sums: &mut [__m256i; 2]) {
+    // SAFETY: the caller vouches for the words.
+    let (even, odd) = unsafe { (bytes(query.cast()), bytes(query.add(16).cast())) };
+    let lower = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(code));
+    let upper = _mm256_srai_epi16::<8>(code);
+    sums[0] = _mm256_add_epi32(sums[0], _mm256_madd_epi16(lower, even));
+    sums[1] = _mm256_add_epi32(sums[1], _mm256_madd_epi16(upper, odd));
 }
 
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn dot_query(planes: &Planes, code: *const i8) -> f32 {
-    let (high, low) = (planes.high().as_ptr(), planes.low().as_ptr());
-    let mut totals = [_mm256_setzero_si256(); 2];
-    for at in (0..planes.dim() / 16).map(|i| 16 * i) {
-        // SAFETY: the caller vouches for the bytes of the code; the planes have as many.
-        let (code, high, low) =
-            unsafe { (words(code.add(at)), words(high.add(at)), words(low.add(at))) };
-        totals[0] = _mm256_add_epi32(totals[0], _mm256_madd_epi16(code, high));
-        totals[1] = _mm256_add_epi32(totals[1], _mm256_madd_epi16(code, low));
+    let (query, dim) = (planes.words().as_ptr(), planes.dim());
+    let (mut product, mut at) = (0, 0);
+    while at < dim {
+        let mut sums = [_mm256_setzero_si256(); 2];
+        let end = dim.min(at + PRODUCTS);
+        // SAFETY: the caller vouches for the bytes of the code; there are words up to a multiple of 32.
+        unsafe {
+            while at + 32 <= end {
+                multiply(bytes(code.add(at)), query.add(at), &mut sums);
+                at += 32;
+            }
+            if at < end {
+                multiply(half(code.add(at)), query.add(at), &mut sums);
+                at = end;
+            }
+        }
+        product += total(_mm256_add_epi32(sums[0], sums[1]));
     }
-    planes.value(total(totals[0]), total(totals[1]))
+    planes.scaled(product)
 }
 
 /// Eight bytes, as floats.

@@ -293,8 +293,8 @@ fn transform(x: __m512) -> __m512 {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]
-fn split(query: &[f32], high: &mut [u8], low: &mut [u8]) -> (f32, [i32; 2]) {
-    planes::split(query, high, low)
+fn split(query: &[f32], bytes: &mut [u8]) -> (f32, [i32; 2]) {
+    planes::split(query, bytes)
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,avx2,fma,f16c")]

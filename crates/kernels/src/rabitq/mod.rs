@@ -26,8 +26,8 @@
 //! # Eight-bit codes
 //!
 //! A node's rotated vector is rounded to bytes. Two of them are compared by [`Rabitq::dot_i8`] while a graph is built,
-//! and a query is compared to one by [`Rabitq::dot_query`]: the query is rounded to 16 bits and split into two planes of
-//! bytes ([`Planes`]), so that both sides are multiplied as integers.
+//! and a query is compared to one by [`Rabitq::dot_query`]: the query is rounded to 16 bits ([`Planes`]), so that both
+//! sides are multiplied as integers.
 //!
 //! # Races
 //!

@@ -48,7 +48,7 @@ pub struct Residual {
     pub origin: f32,
 }
 
-type Split = unsafe fn(&[f32], &mut [u8], &mut [u8]) -> (f32, [i32; 2]);
+type Split = unsafe fn(&[f32], &mut [u8]) -> (f32, [i32; 2]);
 type Estimate = unsafe fn(&Lut, Block, Base, f32, &mut [f32; SLOTS]) -> u32;
 
 /// The kernels of one instruction set. Lengths that disagree are a fault of the caller, and panic.
@@ -125,15 +125,11 @@ impl Rabitq {
         unsafe { (self.fill_lut)(rotated, bytes) }
     }
 
-    /// Rounds a query to planes of upper and of lower bytes; their step, and the sum of each.
-    pub(crate) fn split(&self, query: &[f32], high: &mut [u8], low: &mut [u8]) -> (f32, [i32; 2]) {
-        assert_eq!(
-            (high.len(), low.len()),
-            (query.len(), query.len()),
-            "a byte an element"
-        );
+    /// Rounds a query to what [`Planes`] tells; its step, and the sum of each plane if it is planes.
+    pub(crate) fn split(&self, query: &[f32], bytes: &mut [u8]) -> (f32, [i32; 2]) {
+        assert_eq!(bytes.len(), 128 * query.len().div_ceil(64), "whole lines");
         // SAFETY: the table was handed out only if the processor has the set.
-        unsafe { (self.split)(query, high, low) }
+        unsafe { (self.split)(query, bytes) }
     }
 
     pub(crate) fn rotate(&self, rotation: &Rotation, vector: &mut [f32]) {
@@ -153,7 +149,7 @@ impl Rabitq {
         unsafe { (self.dot_i8)(a, b, dim, sum) }
     }
 
-    /// Inner product of a query and an eight-bit code, up to the rounding of the query's elements and of one `f32`.
+    /// Inner product of a query, filled by these kernels, and an eight-bit code, up to the rounding of the query's elements and of one `f32`.
     ///
     /// # Safety
     /// The code has as many readable bytes as `query` has dimensions.

@@ -12,9 +12,11 @@
 //! ```
 //!
 //! Vectors are compared by the functions of `distance.rs`, with the kernels that searches use; `vector_search` is a
-//! search as a table, and after another table one for each row of it (`lateral.rs`). `INSERT` and `DELETE` go the way of every other write (`write.rs`).
+//! search as a table, and after another table one for each row of it (`lateral.rs`). `INSERT` and `DELETE` go the way of every other write (`write.rs`),
+//! and take no number for an integer that it is not (`assigned.rs`).
 
 mod answer;
+mod assigned;
 mod check;
 mod distance;
 mod lateral;

@@ -13,9 +13,9 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan, VisitMut, VisitorMut,
 };
 
-use super::distance;
 use super::parameters::FUNCTION;
 use super::search_function::Function;
+use super::{assigned, distance};
 use crate::parser;
 use crate::refusal::{Refusal, Result, invalid};
 
@@ -38,6 +38,7 @@ pub(super) fn with_values(statement: &mut Statement, values: &[ScalarValue]) -> 
         );
         return Err(invalid("bad_parameters", &text));
     }
+    assigned::mark(ast)?;
     pass(ast, &mut Put { values })
 }
 
@@ -225,7 +226,7 @@ fn placeholder(expr: &Expr) -> Option<usize> {
 }
 
 /// Replaces an expression by what a text says.
-fn written(text: &str, expr: &mut Expr) -> Flow {
+pub(super) fn written(text: &str, expr: &mut Expr) -> Flow {
     match parser::expression(text) {
         Ok(parsed) => {
             *expr = parsed.expr;

@@ -27,7 +27,7 @@ use super::moment::{DATASETS, Moment, SYSTEM};
 use super::refuse::{ours, refuse};
 use super::running::Running;
 use super::system::{self, System};
-use super::{parameters, rewrite, state, write};
+use super::{assigned, parameters, rewrite, state, write};
 use crate::parser;
 use crate::refusal::{Refusal, Result, invalid, unimplemented};
 
@@ -215,10 +215,9 @@ impl Inner {
                 .map_err(|error| refuse(&error))?;
         }
         rewrite::with_values(&mut statement, values)?;
-        let plan = state
-            .statement_to_plan(statement)
-            .await
-            .map_err(|error| refuse(&error))?;
+        let plan = state.statement_to_plan(statement).await;
+        let plan = plan.and_then(assigned::checked);
+        let plan = plan.map_err(|error| refuse(&error))?;
         verify(&plan)?;
         Ok(Planned { state, plan })
     }
