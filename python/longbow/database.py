@@ -60,7 +60,8 @@ def open(path: str | os.PathLike[str] | None = None, **settings: Any) -> Databas
             like ``memory_limit="4GiB"`` or ``hnsw_ef_search=100``.
 
     Raises:
-        FailedPrecondition: ``data_folder_locked``: another process has it, or another database.
+        FailedPrecondition: ``data_folder_locked``: another process has it, or another database;
+            ``data_folder_refused``: it cannot be made, or is no folder.
         InvalidArgument: an unknown setting, or a wrong value.
 
     Example:

@@ -73,6 +73,15 @@ def test_a_path_that_is_none_is_refused(path) -> None:
     assert repr(path) in caught.value.message
 
 
+def test_a_path_that_is_a_file_is_refused(tmp_path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(b"something else")
+    with pytest.raises(longbow.FailedPrecondition, match="data_folder_refused") as caught:
+        longbow.open(path)
+    assert str(path) in caught.value.message
+    assert path.read_bytes() == b"something else"
+
+
 def test_one_process_at_a_time_holds_a_folder(tmp_path) -> None:
     with longbow.open(tmp_path / "data"):
         with pytest.raises(longbow.FailedPrecondition, match="data_folder_locked"):

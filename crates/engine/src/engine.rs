@@ -57,7 +57,8 @@ impl Engine {
     /// # Errors
     /// If another process holds the folder, if it is damaged or of a newer version, or if the disk fails.
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
-        disk.create_dir_all(&options.path)?;
+        let made = disk.create_dir_all(&options.path);
+        made.map_err(Error::FolderRefused)?;
         let lock = lock_folder(disk.as_ref(), &options.path, "longbow")?;
         let (shared, recovered, loads) = recover(disk, options)?;
         let shared = Arc::new(shared);

@@ -242,6 +242,10 @@ pub enum Error {
     Storage(#[from] longbow_storage::Error),
     #[error("{0}")]
     Log(#[from] longbow_log::Error),
+    #[error(
+        "the data folder cannot be made: {0}; name a folder, or a place for one, that this user may write to"
+    )]
+    FolderRefused(longbow_disk::Error),
     #[error("the disk refuses: {0}; see that the path and the disk are sound")]
     Disk(#[from] longbow_disk::Error),
     #[error("the index refuses: {0}")]
@@ -359,6 +363,7 @@ impl Error {
             Error::Unimplemented(_) => "unimplemented",
             Error::Storage(error) => of_storage(error).0,
             Error::Log(error) => of_log(error).0,
+            Error::FolderRefused(_) => "data_folder_refused",
             Error::Disk(_) => "disk_refused",
             Error::Index(_) => "index_refused",
             Error::Arrow(_) => "arrow",
@@ -387,6 +392,7 @@ impl Error {
             Error::NamespaceNotEmpty { .. }
             | Error::Locked { .. }
             | Error::SchemaGrew { .. }
+            | Error::FolderRefused(_)
             | Error::NotADataFolder { .. } => Class::FailedPrecondition,
             Error::Unimplemented(_) => Class::Unimplemented,
             Error::Filter(error) => error.class(),

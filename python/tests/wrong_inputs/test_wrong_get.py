@@ -120,6 +120,15 @@ SEARCHES = [
     search("a column without vectors", "not_a_vector_column", "'year'", "vector", column="year"),
     search("an unknown consistency", "bad_value", "'firm'", "strong", consistency="firm"),
     search("a distance of a wrong type", "bad_value", "far", max_distance="far"),
+    search(
+        "a distance of words alone",
+        "bad_value",
+        "max_distance is 1.5",
+        "words alone",
+        vector=None,
+        text_query="dune",
+        max_distance=1.5,
+    ),
     search("an alpha above 1", "bad_value", "alpha is 1.5", alpha=1.5),
     search("an exact that is no boolean", "bad_value", "maybe", exact="maybe"),
 ]

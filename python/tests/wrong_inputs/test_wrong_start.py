@@ -155,12 +155,12 @@ def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
 def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_text("not a folder")
-    check_failed(serve(file), "disk_refused", str(file))
+    check_failed(serve(file), "data_folder_refused", str(file))
     assert file.read_text() == "not a folder"
 
 
 def test_a_data_folder_that_cannot_be_made_is_refused() -> None:
-    check_failed(serve(Path("/proc/longbow")), "disk_refused", "/proc/longbow")
+    check_failed(serve(Path("/proc/longbow")), "data_folder_refused", "/proc/longbow")
 
 
 def test_the_checksum_of_these_tests_is_the_one_on_disk() -> None:
