@@ -32,11 +32,13 @@ def typed(name: str, values: Any, first_row: int = 0, from_pandas: bool = False)
 
 
 def array(values: Any, from_pandas: bool = False) -> Any:
-    """As ``pyarrow.array``, which takes numpy's booleans among integers for 0 and 1."""
+    """As ``pyarrow.array``, which takes some booleans among numbers for 0 and 1: numpy's among
+    integers, and Python's among floats."""
     made = pa.array(values, from_pandas=from_pandas)
     is_mixed = isinstance(values, list) or str(getattr(values, "dtype", "")) == "object"
-    if is_mixed and pa.types.is_integer(made.type) and any(map(_is_boolean, _types(values))):
-        raise TypeError("expected integers, got a boolean among them")
+    is_numbers = pa.types.is_integer(made.type) or pa.types.is_floating(made.type)
+    if is_mixed and is_numbers and any(map(_is_boolean, _types(values))):
+        raise TypeError("expected numbers, got a boolean among them")
     return made
 
 
@@ -72,7 +74,8 @@ def _types(values: Any) -> set[type]:
 
 
 def _is_boolean(kind: type) -> bool:
-    return kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
+    is_numpys = kind.__module__ == "numpy" and kind.__name__ in ("bool", "bool_")
+    return kind is bool or is_numpys
 
 
 def bare(cells: Any) -> Any:

@@ -39,8 +39,9 @@ def given(ids: Any) -> pa.Array:
 def checked(column: Any, first_row: int) -> pa.Array:
     """A column of ids, all there, and of a type that an id may have."""
     if not isinstance(column, (pa.Array, pa.ChunkedArray)):  # Cells like vectors.
-        kind = type(column[0]).__name__
-        raise _of_wrong_type(kind, column[0], first_row)
+        # A matrix may have no row to show.
+        kind = type(column[0] if len(column) else column).__name__
+        raise _of_wrong_type(kind, column[:1], first_row)
     ids = plain_text(column)
     if pa.types.is_dictionary(ids.type):
         ids = ids.dictionary_decode()
@@ -49,14 +50,15 @@ def checked(column: Any, first_row: int) -> pa.Array:
         raise InvalidArgument("missing_id", f"row {first_row + row} has no id")
     if not (pa.types.is_integer(ids.type) or pa.types.is_string(ids.type)):
         row = _fraction(ids)
-        value = ids[row].as_py() if len(ids) else None
-        raise _of_wrong_type(str(ids.type), value, first_row + row)
+        raise _of_wrong_type(str(ids.type), ids[row : row + 1].to_pylist(), first_row + row)
     return ids
 
 
-def _of_wrong_type(kind: str, value: Any, row: int) -> InvalidArgument:
-    text = f"ids are integers or text, and these are {kind}, like {repr(value)[:80]} in row {row}"
-    return InvalidArgument("invalid_ids", f"{text}: convert them")
+def _of_wrong_type(kind: str, example: Any, row: int) -> InvalidArgument:
+    """The refusal of ids; ``example`` holds the one in that row, or nothing."""
+    like = f", like {repr(example[0])[:80]} in row {row}" if len(example) else ""
+    text = f"ids are integers or text, and these are {kind}{like}: convert them"
+    return InvalidArgument("invalid_ids", text)
 
 
 def _fraction(ids: pa.Array) -> int:

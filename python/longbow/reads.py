@@ -118,6 +118,9 @@ class Reads:
             ['Dune', 'Emma']
         """
         check_name(dataset)
+        # As in search_numpy, so that both refuse the same by the same words.
+        k = k if type(k) is int else whole("k", k)
+        ef = ef if ef is None or type(ef) is int else whole("ef", ef)
         options = {
             **{"k": k, "column": column, "filters": filter_list(filters), "where": where},
             "text_query": text_query,
@@ -127,10 +130,7 @@ class Reads:
             "beside": plain(beside),
             "ids": plain(ids),
             "negative_ids": plain(negative_ids),
-            "offset": offset,
-            "cursor": cursor,
-            "group_by": group_by,
-            "group_size": group_size,
+            **{"offset": offset, "cursor": cursor, "group_by": group_by, "group_size": group_size},
             "mmr": mmr,
             "ef": ef,
             "nprobe": nprobe,
@@ -147,7 +147,6 @@ class Reads:
         check_rerank(rerank, rerank_from)
         if rerank is None:
             return self._backend.search(dataset, vector, options)
-        k = whole("k", k)
         options["k"] = max(k, 4 * k if rerank_from is None else whole("rerank_from", rerank_from))
         return reranked(self._backend.search(dataset, vector, options), rerank, k)
 

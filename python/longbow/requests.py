@@ -113,7 +113,7 @@ def plain(value: Any) -> Any:
         return plain(value.to_pylist())
     kind = value.dtype.kind if is_numpy(value) else ""
     if kind == "f" and value.dtype.itemsize > 8:
-        value = value.astype(float)  # A longdouble has no equal in Python.
+        value = _as_double(value)  # A longdouble has no equal in Python.
     if kind and kind in "biuf":
         return value.tolist()  # Numbers, perhaps many.
     if kind == "m":
@@ -134,6 +134,15 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     return value
+
+
+def _as_double(value: Any) -> Any:
+    import numpy
+
+    # What is too large becomes infinite, and is refused as such: a warning would be a second
+    # voice, and an exception where warnings are errors.
+    with numpy.errstate(all="ignore"):
+        return value.astype(float)
 
 
 #: What goes as it is.

@@ -250,7 +250,7 @@ def _is_maybe(column: Any) -> bool:
     kind = getattr(column, "type", None)
     if isinstance(kind, pa.DataType):
         return vectors.is_list_type(kind)
-    return vectors.is_vector(next((cell for cell in column if cell is not None), None))
+    return vectors.is_vector(vectors.first_cell(column))
 
 
 def _conform_column(batch: pa.RecordBatch, field: pa.Field, row: int) -> pa.Array:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from .cells import bare, foreign, typed
 from .errors import InvalidArgument
-from .vectors import is_masked, is_numpy, is_vector, unmasked_matrix
+from .vectors import first_cell, is_hollow, is_masked, is_numpy, is_vector, unmasked_matrix
 
 # Dictionaries from a generator are gathered into frames of this many rows.
 _GATHERED_ROWS = 8192
@@ -161,9 +161,10 @@ def _pandas(frame: Any, first_row: int) -> Frame:
     for position, name in enumerate(_distinct(frame.columns)):
         series = frame.iloc[:, position]
         values = bare(series.to_numpy()) if str(series.dtype) == "object" else None
-        first = next((v for v in values if v is not None), None) if values is not None else None
-        if is_vector(first):
-            columns[name] = values
+        if values is not None and _may_be_vectors(values):
+            # What pandas counts as missing, NaN too, is None among lists.
+            missing = zip(values, series.isna()) if series.hasnans else None
+            columns[name] = values if missing is None else [None if no else v for v, no in missing]
         else:
             # Where masks are gone, the values are no more those of the series.
             is_bare = isinstance(values, list)
@@ -195,8 +196,13 @@ def _column(name: str, column: Any, first_row: int) -> Any:
         column = _listed(name, column)
     if isinstance(column, list) or is_numpy(column) and column.dtype.kind == "O":
         column = bare(column)
-    first = next((value for value in column if value is not None), None)
-    return column if is_vector(first) else typed(name, column, first_row)
+    return column if _may_be_vectors(column) else typed(name, column, first_row)
+
+
+def _may_be_vectors(cells: Any) -> bool:
+    # Hollow ones may have been vectors before a mask hid them.
+    first = first_cell(cells)
+    return is_vector(first) or is_hollow(first)
 
 
 def _listed(name: str, column: Any) -> list[Any]:
@@ -264,7 +270,7 @@ def _are_columns(item: Mapping[Any, Any]) -> bool:
         if is_numpy(value) or isinstance(value, (pa.Array, pa.ChunkedArray)):
             nested = pa.types.is_nested(value.type) if hasattr(value, "type") else value.ndim == 2
             return nested or bool(len(value)) and is_vector(value[0])
-        return is_vector(next((one for one in value if one is not None), None))
+        return is_vector(first_cell(value))
 
     if not all(map(is_column, item.values())):
         return False

@@ -34,6 +34,8 @@ ELEMENTS: dict[str, pa.DataType] = {
 }
 _COMPLEX = {"complex64": "float32", "complex128": "float64"}
 _ARROW_ELEMENTS = set(ELEMENTS.values())
+#: The ends of numpy's names for times in the units that Arrow has too.
+_ARROW_TIMES = ("8[s]", "8[ms]", "8[us]", "8[ns]")
 
 
 def is_numpy(value: Any) -> bool:
@@ -50,7 +52,12 @@ def is_masked(value: Any) -> bool:
 def unmasked(value: Any) -> Any:
     """An array with a mask as a plain one; as lists if some of it is masked, with None there: what
     a mask hides is not to be taken for data."""
-    return value.tolist() if value.mask.any() else value.data
+    if not value.mask.any():
+        return value.data
+    if value.ndim and value.dtype.str.endswith(_ARROW_TIMES):
+        # Of nanoseconds and of far times, tolist makes bare integers.
+        return [unmasked(one) if is_masked(one) else one for one in value]
+    return value.tolist()
 
 
 def unmasked_matrix(matrix: Any, name: str, first_row: int = 0) -> Any:
@@ -74,12 +81,37 @@ def is_list_type(kind: pa.DataType) -> bool:
 
 
 def is_vector(value: Any) -> bool:
-    """Whether one cell looks like a vector: a sequence that begins with a number."""
+    """Whether one cell looks like a vector: a sequence that begins with a number, or does after
+    None, so that what a vector lacks is told as such wherever it is."""
     if is_numpy(value):
         return bool(value.ndim == 1) and value.dtype.kind in "fiuc"
     if isinstance(value, (list, tuple)) and value:
-        return _is_number(value[0])
+        first = value[0]
+        if first is None:
+            first = next((one for one in value if one is not None), None)
+        return _is_number(first)
     return False
+
+
+def is_hollow(cell: Any) -> bool:
+    """Whether a cell is a list of None alone, as a mask over a whole vector leaves it."""
+    starts_so = isinstance(cell, (list, tuple)) and bool(cell) and cell[0] is None
+    return starts_so and all(one is None for one in cell)
+
+
+def first_cell(cells: Any) -> Any:
+    """The cell that tells what a column holds: the first with a value in it, a hollow one only if
+    no other is there.
+
+    >>> first_cell([None, [None, None], [None, 2.0]])
+    [None, 2.0]
+    """
+    hollow = None
+    for cell in cells:
+        if cell is not None and not is_hollow(cell):
+            return cell
+        hollow = cell if hollow is None else hollow
+    return hollow
 
 
 def fixed(
@@ -193,6 +225,8 @@ def _from_cells(
     for row, cell in enumerate(cells):
         if cell is None:
             raise InvalidArgument("missing_vector", f"row {first_row + row} has no {name!r}")
+        if is_hollow(cell):
+            raise _holds_none(name, first_row + row, 0)
         if not (is_vector(cell) or hasattr(cell, "__len__") and len(cell) == 0):
             shown = f"{type(cell).__name__} {str(cell)[:40]!r} in row {first_row + row}"
             raise _not_vectors(name, shown)
@@ -204,9 +238,7 @@ def _from_cells(
     if any(is_numpy(cell) for cell in cells) or any(isinstance(c[0], complex) for c in cells):
         import numpy
 
-        for row, cell in enumerate(cells):
-            if isinstance(cell, (list, tuple)) and None in cell:
-                raise _holds_none(name, first_row + row)
+        _check_for_none(cells, name, first_row)
         return _from_matrix(numpy.stack([numpy.asarray(cell) for cell in cells]), name)
     try:
         # Given an integer type, Arrow cuts fractions off; and not every version makes halves.
@@ -214,12 +246,22 @@ def _from_cells(
         made = pa.array(cells, type=pa.list_(element, lengths[0]) if wide else None)
         array = made.cast(pa.list_(element, lengths[0]))
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
+        _check_for_none(cells, name, first_row)
         raise InvalidArgument("invalid_vector", f"column {name!r}: {error}") from error
     flat = array.flatten()
     if flat.null_count:
-        row = first_row + pc.index(flat.is_null(), True).as_py() // lengths[0]
-        raise _holds_none(name, row)
+        row, at = divmod(pc.index(flat.is_null(), True).as_py(), lengths[0])
+        raise _holds_none(name, first_row + row, at)
     return array, {}
+
+
+def _check_for_none(cells: list[Any], name: str, first_row: int) -> None:
+    """Refuses lists with None in them. It looks at each number: only for where it is needed."""
+    for row, cell in enumerate(cells):
+        if isinstance(cell, (list, tuple)):
+            at = next((at for at, one in enumerate(cell) if one is None), None)
+            if at is not None:
+                raise _holds_none(name, first_row + row, at)
 
 
 def _ragged(lengths: Sequence[int | None], name: str, first_row: int) -> InvalidArgument:
@@ -239,8 +281,8 @@ def _empty(name: str, first_row: int) -> InvalidArgument:
     )
 
 
-def _holds_none(name: str, row: int) -> InvalidArgument:
-    text = f"row {row} of column {name!r} holds None, where vectors have numbers"
+def _holds_none(name: str, row: int, at: int) -> InvalidArgument:
+    text = f"row {row} of column {name!r} holds None at position {at}, where vectors have numbers"
     return InvalidArgument("invalid_vector", text)
 
 
@@ -338,4 +380,6 @@ def is_many(vectors: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Number) and not isinstance(value, bool)
+    # Spans of time are integers to numpy.
+    is_number = isinstance(value, numbers.Number) and not isinstance(value, bool)
+    return is_number and type(value).__name__ != "timedelta64"

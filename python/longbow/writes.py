@@ -12,7 +12,7 @@ from .errors import InvalidArgument
 from .fit import Known, fitted
 from .nulls import Nulls
 from .progress import Progress, reporter
-from .requests import Filters, delete_body
+from .requests import Filters, delete_body, plain
 from .results import InsertResult
 from .rows import CHUNK_ROWS, Columns, Shaper, cut
 from .source import frames, total_rows
@@ -116,9 +116,7 @@ class Writes:
         check_name(dataset)
         columns = Columns(id, vector, ids, metric, dtype, index, quantization, recall_target, text)
         total = total_rows(data)
-        if batch_size is not None and not (isinstance(batch_size, int) and batch_size >= 1):
-            wrong = f"batch_size is {shown(batch_size)}; give a whole number, at least 1"
-            raise InvalidArgument("invalid_batch_size", wrong)
+        batch_size = None if batch_size is None else _rows_a_message(batch_size)
         known = self._known
         nulls = Nulls(lambda: known.now(dataset), add_columns)
         step = max(batch_size or 0, CHUNK_ROWS)
@@ -170,3 +168,11 @@ class Writes:
             return 0
         told: dict[str, int] = self._backend.call("delete", {**body, "count": True})
         return told["rows"]
+
+
+def _rows_a_message(batch_size: Any) -> int:
+    told = plain(batch_size)
+    if not isinstance(told, int) or isinstance(told, bool) or told < 1:
+        wrong = f"batch_size is {shown(batch_size)}; give a whole number, at least 1"
+        raise InvalidArgument("invalid_batch_size", wrong)
+    return told

@@ -254,6 +254,11 @@ WRONG = {
         "invalid_data",
     ),
     "a boolean among ids": ({"id": [1, np.True_], "vector": MATRIX[:2]}, "invalid_data"),
+    "a boolean among numbers": (
+        {"id": [1, 2], "vector": MATRIX[:2], "x": [1.0, True]},
+        "invalid_data",
+    ),
+    "no ids in a matrix": ({"id": np.empty((0, 2)), "vector": MATRIX[:0]}, "invalid_ids"),
     "a text among ids": ([{"id": n, "vector": [1, 2]} for n in (1, "x")], "invalid_data"),
     "half an id": ({"id": [1, 2.5], "vector": MATRIX[:2]}, "invalid_ids"),
 }
@@ -272,11 +277,17 @@ def test_what_is_refused_by_the_client_changes_nothing(client, dataset, what) ->
     assert f"{dataset}_other" not in [info.name for info in client.list_datasets()]
 
 
-@pytest.mark.parametrize("size", [0, 2.5, float("nan"), "9"])
+@pytest.mark.parametrize("size", [0, np.int64(0), 2.5, float("nan"), "9", True, np.True_], ids=repr)
 def test_a_batch_size_that_is_none_is_refused(client, dataset, size) -> None:
     with pytest.raises(longbow.InvalidArgument, match="batch_size is") as caught:
         client.insert(dataset, MATRIX, batch_size=size)
     assert caught.value.code == "invalid_batch_size"
+    assert f"of type {type(size).__name__}; give a whole number" in caught.value.message
+
+
+@pytest.mark.parametrize("size", [np.int64(2), np.uint8(2), pa.scalar(2)], ids=repr)
+def test_a_batch_size_may_be_numpys_or_arrows(client, dataset, size) -> None:
+    assert client.insert(dataset, MATRIX, batch_size=size).rows == len(MATRIX)
 
 
 def test_columns_of_one_name_are_refused(client, dataset) -> None:

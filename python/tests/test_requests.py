@@ -157,7 +157,22 @@ def test_a_filter_that_cannot_be_sent_is_told_with_its_column(value, code, words
             assert words in caught.value.message
 
 
-@pytest.mark.parametrize("value, told", [(float("nan"), "NaN"), (np.float32("inf"), "inf")])
+HUGE = np.longdouble("1e400")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("value, told", [(HUGE, "inf"), (-HUGE, "-inf"), (np.array([HUGE]), "inf")])
+def test_a_number_too_large_for_a_double_is_refused_by_one_voice(value, told) -> None:
+    with pytest.raises(InvalidArgument, match=f"is {told}; give a finite number") as caught:
+        encode({"filters": filter_list(("n", "<", value))})
+    assert caught.value.code == "not_finite"
+    assert plain(1 / HUGE) == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "value, told", [(float("nan"), "NaN"), (np.float32("inf"), "inf"), (HUGE, "inf")]
+)
 def test_an_option_that_is_not_finite_is_named(value, told) -> None:
     for options, name in [
         ({"max_distance": value}, "max_distance"),

@@ -77,7 +77,9 @@ BAD_IDS = [
     ({"id": [1, 2, "x"], "vector": MATRIX}, {}, "invalid_data", "'id': row 2 is 'x', of type str"),
     ({"id": [1, np.True_, 3], "vector": MATRIX}, {}, "invalid_data", "'id': row 1 is np.True_"),
     ({"id": [[1], [2], [3]], "vector": MATRIX}, {}, "invalid_ids", "list, like [1] in row 0"),
-    ({"id": np.ones((3, 1), int), "vector": MATRIX}, {}, "invalid_ids", "ndarray"),
+    ({"id": np.ones((3, 1), int), "vector": MATRIX}, {}, "invalid_ids", "ndarray, like array([1])"),
+    ({"id": np.empty((0, 2)), "vector": MATRIX[:0]}, {}, "invalid_ids", "these are ndarray: conve"),
+    ({"id": np.empty(0), "vector": MATRIX[:0]}, {}, "invalid_ids", "these are double: convert"),
     ([{"id": n, "vector": [n]} for n in (1, 2, "x")], {}, "invalid_data", "'id': row 2 is 'x'"),
     (iter([{"id": [1], "vector": [[1]]}, {"id": [2, ""], "vector": [[1]] * 2}]), {}, *ROW_2),
 ]

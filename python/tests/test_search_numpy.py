@@ -116,6 +116,8 @@ def test_what_is_wrong_is_refused(client, points) -> None:
     for k, code in [
         (None, "bad_value"),
         (2.0, "bad_value"),
+        (2.5, "bad_value"),
+        (np.True_, "bad_value"),
         (True, "bad_value"),
         (2**40, "bad_k"),
         (float("nan"), "not_finite"),
@@ -124,6 +126,17 @@ def test_what_is_wrong_is_refused(client, points) -> None:
             with pytest.raises(longbow.InvalidArgument, match="k is") as caught:
                 client.search_numpy(points, vectors, k)
             assert caught.value.code == code
+            with pytest.raises(longbow.InvalidArgument) as by_table:
+                client.search(points, vectors, k)
+            if k != 2**40:  # Of what is a whole number, the engine tells.
+                assert str(by_table.value) == str(caught.value)
+    for ef in (2.5, True, "9", float("nan")):
+        with pytest.raises(longbow.InvalidArgument, match="ef is") as caught:
+            client.search_numpy(points, MATRIX[0], ef=ef)
+        with pytest.raises(longbow.InvalidArgument) as by_table:
+            client.search(points, MATRIX[0], ef=ef)
+        assert str(by_table.value) == str(caught.value)
+    assert client.search(points, MATRIX[0], np.int64(2), ef=np.uint8(9)).num_rows == 2
     with pytest.raises(longbow.InvalidArgument, match="missing_query"):
         client.search_numpy(points, None)
     for ef in (0, -1):

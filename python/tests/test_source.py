@@ -151,6 +151,8 @@ def test_rows_with_different_keys_have_nulls() -> None:
 
 
 MASKED = np.ma.array([7, 8], mask=[False, True])
+TIMES = list(map(pd.Timestamp, ["2024-02-29T00:00:00.000000001", "2024-03-01"]))
+HIDDEN_TIMES = np.ma.array(pd.DatetimeIndex(TIMES).to_numpy("M8[ns]"), mask=[True, False])
 MASKED_CELLS = [
     (MASKED, [7, None]),
     (np.ma.array([0.5, 1.5], mask=[True, False]), [None, 1.5]),
@@ -159,6 +161,8 @@ MASKED_CELLS = [
     ([7, np.ma.masked], [7, None]),
     ([[1, 2], MASKED], [[1, 2], [7, None]]),
     (np.array([None, MASKED[1]], object), [None, None]),
+    ([HIDDEN_TIMES, HIDDEN_TIMES.data], [[None, TIMES[1]], TIMES]),
+    ([HIDDEN_TIMES - HIDDEN_TIMES[1], None], [[None, pd.Timedelta(0)], None]),
 ]
 
 
@@ -173,28 +177,71 @@ def test_what_a_mask_hides_is_null(column, told) -> None:
     assert (table["x"].to_pylist() if "x" in table.column_names else [None] * 2) == told
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda matrix: matrix,
-        lambda matrix: {"id": [1, 2], "vector": matrix},
-        lambda matrix: {"id": [1, 2], "vector": list(matrix)},
-        lambda matrix: [{"id": n, "vector": matrix[n]} for n in (0, 1)],
-        lambda matrix: pd.DataFrame({"id": [1, 2], "vector": list(matrix)}),
-        lambda matrix: iter([matrix]),
-    ],
-)
+#: The ways to give a matrix.
+OF_MATRIX = [
+    lambda matrix: matrix,
+    lambda matrix: {"id": [1, 2], "vector": matrix},
+    lambda matrix: {"id": [1, 2], "vector": list(matrix)},
+    lambda matrix: [{"id": n, "vector": matrix[n]} for n in (0, 1)],
+    lambda matrix: pd.DataFrame({"id": [1, 2], "vector": list(matrix)}),
+    lambda matrix: iter([matrix]),
+]
+
+
+@pytest.mark.parametrize("make", OF_MATRIX)
 def test_vectors_with_a_mask_are_read_if_it_hides_nothing(make) -> None:
     matrix = np.ma.array(np.arange(4, dtype="f8").reshape(2, 2), mask=False)
     table = shaped(make(matrix))
     assert table["vector"].to_pylist() == [[0, 1], [2, 3]]
     assert table.schema.field("vector").type == pa.list_(pa.float64(), 2)
-    matrix[1, 0] = np.ma.masked
-    with pytest.raises(InvalidArgument, match="row 1") as caught:
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i4", "c8"])
+@pytest.mark.parametrize("place", [(0, 0), (0, 1), (1, 0), (1, 1), 0, 1, (slice(None), 0), ...])
+@pytest.mark.parametrize("make", OF_MATRIX)
+def test_what_a_mask_hides_of_vectors_is_told_by_its_place(make, place, kind) -> None:
+    matrix = np.ma.array(np.ones((2, 2), kind), mask=False)
+    matrix[place] = np.ma.masked
+    row, at = np.argwhere(matrix.mask)[0]
+    with pytest.raises(InvalidArgument, match=f"row {row} of column 'vector'") as caught:
         shaped(make(matrix))
     assert caught.value.code == "invalid_vector"
-    assert "'vector'" in caught.value.message
-    assert "masked at position 0" in caught.value.message or "None" in caught.value.message
+    assert f"at position {at}" in caught.value.message
+
+
+def test_what_pandas_counts_as_missing_among_lists_is_null() -> None:
+    tags = [[None, 1.0], float("nan"), [2.0]]
+    table = shaped(PANDAS.assign(tags=tags))
+    assert table["tags"].to_pylist() == [[None, 1.0], None, [2.0]]
+
+
+NUMBERS = [
+    [1.0, True],
+    [None, 1.0, False],
+    [1, True],
+    [1.0, np.True_],
+    [1, np.False_],
+    np.array([1.0, True], object),
+    pd.Series([1.0, 2, True], dtype=object),
+]
+
+
+@pytest.mark.parametrize("cells", NUMBERS, ids=repr)
+def test_a_boolean_among_numbers_is_no_number(cells) -> None:
+    count = len(cells)
+    data = {"id": range(count), "vector": np.ones((count, 2)), "x": cells}
+    series = pd.Series(list(cells), dtype=object)
+    frame = pd.DataFrame({"id": range(count), "vector": [[1.0]] * count, "x": series})
+    for given in (data, frame):
+        with pytest.raises(InvalidArgument, match=f"'x': row {count - 1} is .*, of type bool"):
+            shaped(given)
+
+
+@pytest.mark.parametrize("cells", [[True, None], [None, np.True_], [True, np.False_]], ids=repr)
+def test_booleans_alone_are_booleans(cells) -> None:
+    table = shaped({"id": [1, 2], "vector": np.ones((2, 2)), "x": cells})
+    assert table["x"].type == pa.bool_()
+    assert table["x"].to_pylist() == [None if one is None else bool(one) for one in cells]
 
 
 FOREIGN = {

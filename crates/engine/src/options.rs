@@ -89,7 +89,10 @@ impl Options {
         Options {
             log_prepared: 0,
             index_work: Duration::MAX,
-            max_log_bytes: self.max_log_bytes.min(self.seal_bytes),
+            // The log goes by whole files.
+            max_log_bytes: self
+                .max_log_bytes
+                .min(self.seal_bytes.max(self.log_segment_bytes)),
             is_reopened: false,
             ..self
         }

@@ -110,8 +110,11 @@ fn log_options(options: &Options) -> longbow_log::Options {
         sync: options.sync,
         sync_method: options.sync_method,
         prepared_segments: options.log_prepared,
-        // As much as the log may take anyway: the next gigabyte goes where the last one went.
-        spare_bytes: options.max_log_bytes,
+        // As much as the log may take anyway: the next gigabyte goes where the last one went. Nothing where files are memory.
+        spare_bytes: match options.is_reopened {
+            true => options.max_log_bytes,
+            false => 0,
+        },
         low_priority: Arc::new(crate::indexer::stand_back_for_all),
         segment_age: options.log_segment_age,
         retain_age: options.log_retain_age,

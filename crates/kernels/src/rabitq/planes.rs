@@ -67,7 +67,7 @@ impl Planes {
         unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), self.dim) }
     }
 
-    /// The words, of which there are as many as of elements and zeros up to a multiple of 32.
+    /// The words, of which there are as many as of elements and zeros up to a multiple of 64.
     pub(crate) fn words(&self) -> &[i16] {
         let bytes = Line::bytes(&self.lines);
         // SAFETY: any two bytes are an `i16`, and a line is aligned for it.

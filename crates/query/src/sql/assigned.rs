@@ -5,12 +5,14 @@
 //! refuse what they would cut. Those of the planner stand at two places: in the rows of `VALUES`, where [`mark`] makes those
 //! that the statement writes look different, and above the whole source.
 
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, GenericListArray, OffsetSizeTrait};
-use datafusion::arrow::compute::{CastOptions, cast_with_options};
-use datafusion::arrow::datatypes::{DataType, Float64Type};
+use datafusion::arrow::compute::kernels::cmp::eq;
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
+use datafusion::arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, Float64Type};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result};
@@ -18,11 +20,14 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility, WriteOp,
 };
-use datafusion::sql::sqlparser::ast::{self, Query, SetExpr, Statement, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    self, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SetExpr, Statement,
+    UnaryOperator, VisitMut, VisitorMut,
+};
 
 use super::refuse::ours;
-use super::rewrite::written;
-use crate::refusal::{self, Refusal, invalid};
+use crate::parser;
+use crate::refusal::{self, invalid};
 
 /// Makes the casts that stand in an INSERT's rows of `VALUES` arguments of a function that gives back what it takes.
 ///
@@ -32,42 +37,63 @@ pub(super) fn mark(statement: &mut Statement) -> refusal::Result<()> {
     let Statement::Insert(insert) = statement else {
         return Ok(());
     };
-    match insert.source.visit(&mut Marks) {
+    let same = parser::expression("coalesce(NULL)");
+    let same = same.map_err(|error| invalid("bad_sql", &error.to_string()))?;
+    match insert.source.visit(&mut Marks { same: same.expr }) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(refusal) => Err(refusal),
+        ControlFlow::Break(never) => match never {},
     }
 }
 
-struct Marks;
+struct Marks {
+    /// The function, with something else as its argument.
+    same: ast::Expr,
+}
 
 impl VisitorMut for Marks {
-    type Break = Refusal;
+    type Break = Infallible;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Refusal> {
-        mark_rows(&mut query.body)
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Infallible> {
+        self.mark_rows(&mut query.body);
+        ControlFlow::Continue(())
     }
 }
 
-fn mark_rows(body: &mut SetExpr) -> ControlFlow<Refusal> {
-    match body {
-        SetExpr::Values(values) => {
-            let rows = values.rows.iter_mut().flat_map(|row| &mut row.content);
-            for expr in rows.filter(|expr| is_cast(expr)) {
-                written(&format!("coalesce({expr})"), expr)?;
+impl Marks {
+    fn mark_rows(&self, body: &mut SetExpr) {
+        match body {
+            SetExpr::Values(values) => {
+                let rows = values.rows.iter_mut().flat_map(|row| &mut row.content);
+                rows.filter(|expr| is_cast(expr))
+                    .for_each(|expr| self.mark(expr));
             }
-            ControlFlow::Continue(())
+            SetExpr::SetOperation { left, right, .. } => {
+                self.mark_rows(left);
+                self.mark_rows(right);
+            }
+            _ => {}
         }
-        SetExpr::SetOperation { left, right, .. } => {
-            mark_rows(left)?;
-            mark_rows(right)
+    }
+
+    /// The argument moves, for what is written as text and read again may have become another text.
+    fn mark(&self, expr: &mut ast::Expr) {
+        let cast = std::mem::replace(expr, self.same.clone());
+        if let ast::Expr::Function(function) = expr
+            && let FunctionArguments::List(list) = &mut function.args
+        {
+            list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(cast))];
         }
-        _ => ControlFlow::Continue(()),
     }
 }
 
 fn is_cast(expr: &ast::Expr) -> bool {
     match expr {
         ast::Expr::Nested(inner) => is_cast(inner),
+        // The planner drops the sign.
+        ast::Expr::UnaryOp {
+            op: UnaryOperator::Plus,
+            expr,
+        } => is_cast(expr),
         ast::Expr::Cast { .. } => true,
         _ => false,
     }
@@ -88,7 +114,7 @@ pub(super) fn checked(plan: LogicalPlan) -> Result<LogicalPlan> {
             None => DFSchema::empty(),
         };
         let source = source.map_expressions(|expr| exact(expr, &above))?.data;
-        let source = source.transform_down(|node| match node {
+        let source = source.transform_down_with_subqueries(|node| match node {
             LogicalPlan::Values(_) => node.map_expressions(|expr| exact(expr, &DFSchema::empty())),
             _ => Ok(Transformed::no(node)),
         })?;
@@ -124,11 +150,14 @@ fn exact(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// Whether a cast may drop what is behind the point of numbers.
+/// Whether a cast may drop what is behind the point of numbers. Times are whole numbers of their unit.
 fn cuts(from: &DataType, to: &DataType) -> bool {
     match (item(from), item(to)) {
         (Some(from), Some(to)) => cuts(from, to),
-        (None, None) => to.is_integer() && (from.is_floating() || from.is_decimal()),
+        (None, None) => {
+            let is_whole = to.is_integer() || to.is_temporal();
+            is_whole && (from.is_floating() || from.is_decimal())
+        }
         _ => false,
     }
 }
@@ -179,13 +208,7 @@ fn cast_exactly(given: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     };
     let cast = cast_with_options(given, to, &options)?;
     let numbers = numbers(given);
-    // Of a decimal with more digits than a float64 holds this sees what is left of it.
-    let floats = cast_with_options(&numbers, &DataType::Float64, &options)?;
-    let floats = floats.as_primitive::<Float64Type>();
-    if let Some(at) = floats
-        .iter()
-        .position(|x| x.is_some_and(|x| x.fract() != 0.0))
-    {
+    if let Some(at) = first_fraction(&numbers)? {
         let text = format!(
             "{} is inserted into a column of {to}, and is no whole number; round it, or write CAST to cut it",
             array_value_to_string(&numbers, at)?
@@ -193,6 +216,22 @@ fn cast_exactly(given: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         return Err(ours(invalid("bad_cast", &text)));
     }
     Ok(cast)
+}
+
+fn first_fraction(numbers: &ArrayRef) -> Result<Option<usize>> {
+    if numbers.data_type().is_decimal() {
+        // They may have more digits than a float64 holds.
+        let whole = cast(numbers, &DataType::Decimal256(DECIMAL256_MAX_PRECISION, 0))?;
+        // What is rounded is another number; there is none where it is beyond the type.
+        let back = cast(&whole, numbers.data_type())?;
+        let is_same = eq(&back, numbers)?;
+        let is_other =
+            |at: &usize| numbers.is_valid(*at) && !(is_same.is_valid(*at) && is_same.value(*at));
+        return Ok((0..numbers.len()).find(is_other));
+    }
+    let floats = cast(numbers, &DataType::Float64)?;
+    let mut floats = floats.as_primitive::<Float64Type>().iter();
+    Ok(floats.position(|x| x.is_some_and(|x| x.fract() != 0.0)))
 }
 
 /// The numbers of a column, of lists their elements.

@@ -226,7 +226,7 @@ fn placeholder(expr: &Expr) -> Option<usize> {
 }
 
 /// Replaces an expression by what a text says.
-pub(super) fn written(text: &str, expr: &mut Expr) -> Flow {
+fn written(text: &str, expr: &mut Expr) -> Flow {
     match parser::expression(text) {
         Ok(parsed) => {
             *expr = parsed.expr;
