@@ -14,7 +14,7 @@ use datafusion::arrow::compute::kernels::cmp::eq;
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::{DECIMAL256_MAX_PRECISION, DataType, Float64Type};
 use datafusion::arrow::util::display::array_value_to_string;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
