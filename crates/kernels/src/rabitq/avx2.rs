@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::generic::{BYTE_RUN, SIGNS, WORD_RUN, read_once, scale};
+use super::generic::{BYTE_RUN, SIGNS, WORD_RUN, read_once, scale, sums_of_words};
 use super::planes;
 use super::rotation::Tile;
 use super::{Add, Base, Block, Lut, Planes, Rabitq, Residual, Rotation, SLOTS};
@@ -66,29 +66,7 @@ fn whole(upper: __m128i) -> __m256 {
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
 unsafe fn part(tables: *const u8, codes: *const u8, from: usize, to: usize) -> [__m256i; 4] {
-    let zero = _mm256_setzero_si256();
-    let (mut low, mut high) = ([zero; 2], [zero; 2]);
-    let mut group = from;
-    while group + LANES * BYTE_RUN <= to {
-        let mut sums = [zero; 2];
-        for _ in 0..BYTE_RUN {
-            // SAFETY: the groups are below `to`.
-            unsafe { look_up(tables.add(16 * group), codes.add(16 * group), &mut sums) };
-            group += LANES;
-        }
-        widen(sums[0], &mut low);
-        widen(sums[1], &mut high);
-    }
-    if group < to {
-        let mut sums = [zero; 2];
-        while group < to {
-            // SAFETY: the groups are below `to`.
-            unsafe { look_up(tables.add(16 * group), codes.add(16 * group), &mut sums) };
-            group += LANES;
-        }
-        widen(sums[0], &mut low);
-        widen(sums[1], &mut high);
-    }
+    let (low, high) = sums_of_words!(_mm256_setzero_si256(), LANES, tables, codes, from, to);
     let ([a, b], [c, d]) = (join(low), join(high));
     [a, b, c, d]
 }

@@ -14,6 +14,43 @@ const _: () = assert!(LEVELS as usize * BYTE_RUN <= u8::MAX as usize);
 const _: () = assert!(LEVELS as usize * WORD_RUN <= u16::MAX as usize);
 const _: () = assert!(WORD_RUN.is_multiple_of(BYTE_RUN));
 
+/// Sums over the groups `$from..$to`, a multiple of the `$lanes` that one register holds, as words of the lower slots and of the
+/// upper ones: [`BYTE_RUN`] entries are summed in a byte before it is widened. The instruction set's own `look_up` and `widen` do
+/// that; as a function, this would be compiled for none.
+///
+/// The code around it vouches for 16 bytes of tables and of codes for each group up to `$to`.
+#[cfg(target_arch = "x86_64")]
+macro_rules! sums_of_words {
+    ($zero:expr, $lanes:expr, $tables:expr, $codes:expr, $from:expr, $to:expr) => {{
+        let (zero, to) = ($zero, $to);
+        let (mut low, mut high) = ([zero; 2], [zero; 2]);
+        let mut group = $from;
+        while group + $lanes * BYTE_RUN <= to {
+            let mut sums = [zero; 2];
+            for _ in 0..BYTE_RUN {
+                // SAFETY: the groups are below `to`.
+                unsafe { look_up($tables.add(16 * group), $codes.add(16 * group), &mut sums) };
+                group += $lanes;
+            }
+            widen(sums[0], &mut low);
+            widen(sums[1], &mut high);
+        }
+        if group < to {
+            let mut sums = [zero; 2];
+            while group < to {
+                // SAFETY: the groups are below `to`.
+                unsafe { look_up($tables.add(16 * group), $codes.add(16 * group), &mut sums) };
+                group += $lanes;
+            }
+            widen(sums[0], &mut low);
+            widen(sums[1], &mut high);
+        }
+        (low, high)
+    }};
+}
+#[cfg(target_arch = "x86_64")]
+pub(crate) use sums_of_words;
+
 /// A value at any address.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
