@@ -153,9 +153,20 @@ impl Query {
     /// Distance to one stored vector of `row_bytes()` bytes.
     #[must_use]
     pub fn distance(&self, stored: &[u8]) -> f32 {
-        let mut out = [0.0];
-        self.distances(Kernels::get(), stored, &mut out, &mut Vec::new());
-        out[0]
+        self.distance_to(self.space.scalar, stored)
+    }
+
+    /// The same to its elements in another type that has them as they are: the distance is the same to the last bit.
+    pub(crate) fn distance_to(&self, scalar: Scalar, stored: &[u8]) -> f32 {
+        let (kernels, query) = (Kernels::get(), &self.floats);
+        match self.space.metric {
+            Metric::Euclidean => or_last(kernels.l2_squared(scalar, query, stored)),
+            Metric::Dot => or_last(-kernels.dot(scalar, query, stored)),
+            Metric::Cosine => {
+                let (dot, norm) = kernels.dot_and_norm(scalar, query, stored);
+                cosine_distance(dot, inverse_norm(kernels, scalar, norm, stored))
+            }
+        }
     }
 
     /// Distances to `out.len()` stored vectors that lie one after the other. `pairs` is room to work in.

@@ -1,3 +1,5 @@
+use std::ops::RangeInclusive;
+
 use crc_fast::{CrcAlgorithm, checksum};
 
 use crate::error::{Error, Result};
@@ -62,8 +64,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Checks magic, version and checksum, and returns the bytes before the checksum.
-pub(crate) fn checked(input: &[u8], expected: [u8; 8], known: u32) -> Result<&[u8]> {
+/// Checks magic, version and checksum, and returns the version and the bytes before the checksum.
+pub(crate) fn checked(
+    input: &[u8],
+    expected: [u8; 8],
+    known: RangeInclusive<u32>,
+) -> Result<(u32, &[u8])> {
     let mut reader = Reader { input, at: 0 };
     let magic = reader.array()?;
     if magic != expected {
@@ -73,9 +79,9 @@ pub(crate) fn checked(input: &[u8], expected: [u8; 8], known: u32) -> Result<&[u
         });
     }
     let version = reader.u32()?;
-    if version != known {
+    if !known.contains(&version) {
         return Err(Error::Version {
-            known,
+            known: *known.end(),
             got: version,
         });
     }
@@ -85,5 +91,5 @@ pub(crate) fn checked(input: &[u8], expected: [u8; 8], known: u32) -> Result<&[u
     if expected != got {
         return Err(Error::Checksum { expected, got });
     }
-    Ok(body)
+    Ok((version, body))
 }

@@ -3,6 +3,7 @@ use std::cell::Cell;
 use longbow_kernels::prefetch_all;
 
 use super::block::Blocks;
+use super::copies::Copies;
 use crate::checkpoint::VectorSource;
 
 /// Bytes of the nearest original vectors, which a walk asks for before it ends: of more, the first would be driven out of the second level
@@ -22,19 +23,25 @@ const PIECE: usize = 24 * 64;
 #[derive(Clone)]
 pub(super) struct Ahead<'a> {
     originals: &'a dyn VectorSource,
+    /// Of them, which are read instead where there are any.
+    copies: &'a Copies,
     /// Of how many of the nearest.
     places: usize,
-    /// What is left of the last.
-    rest: Cell<&'a [u8]>,
+    /// What is left of the last, and how many bytes: to be asked for, not to be read.
+    rest: Cell<(*const u8, usize)>,
 }
 
 impl<'a> Ahead<'a> {
     /// For a walk whose `k` nearest are compared by vectors of so many bytes; of 0 nearest it asks for nothing.
-    pub(super) fn new(originals: &'a dyn VectorSource, (k, bytes): (usize, usize)) -> Self {
+    pub(super) fn new(
+        (originals, copies): (&'a dyn VectorSource, &'a Copies),
+        (k, bytes): (usize, usize),
+    ) -> Self {
         Ahead {
             originals,
+            copies,
             places: k.min(BYTES / bytes),
-            rest: Cell::new(&[]),
+            rest: Cell::new((std::ptr::null(), 0)),
         }
     }
 
@@ -57,17 +64,34 @@ impl<'a> Ahead<'a> {
             && self.takes(place)
         {
             // SAFETY: the caller vouches for the node.
-            let row = unsafe { blocks.row(node) };
-            let vector = self.originals.vector(row).unwrap_or_default();
-            let rest = self.rest.replace(vector);
-            prefetch_all(rest.as_ptr(), rest.len());
+            let vector = unsafe { self.vector(blocks, node) };
+            let (at, bytes) = self.rest.replace(vector);
+            prefetch_all(at, bytes);
         }
-        let (piece, rest) = match self.rest.get() {
-            rest if rest.len() > PIECE => rest.split_at(PIECE),
-            rest => (rest, &[][..]),
+        let (at, bytes) = self.rest.get();
+        let piece = bytes.min(PIECE);
+        prefetch_all(at, piece);
+        self.rest.set((at.wrapping_add(piece), bytes - piece));
+    }
+
+    /// Where the vector of a node is read, and how many bytes.
+    ///
+    /// # Safety
+    /// As [`Ahead::ask`].
+    #[inline(always)]
+    unsafe fn vector(&self, blocks: &Blocks, node: u32) -> (*const u8, usize) {
+        let copies = self.copies.load();
+        // SAFETY: the caller vouches for the node.
+        let vector = unsafe {
+            match &**copies {
+                Some(kept) => kept.vector(node),
+                None => {
+                    let row = blocks.row(node);
+                    self.originals.vector(row).unwrap_or_default()
+                }
+            }
         };
-        prefetch_all(piece.as_ptr(), piece.len());
-        self.rest.set(rest);
+        (vector.as_ptr(), vector.len())
     }
 }
 
@@ -98,10 +122,12 @@ mod tests {
         let check = |ahead: &Ahead<'_>, followed, left: usize, asked: &[u64]| {
             // SAFETY: all nodes were written.
             unsafe { ahead.ask(&blocks, followed) };
-            assert_eq!(ahead.rest.get().len(), left, "{followed:?}");
+            assert_eq!(ahead.rest.get().1, left, "{followed:?}");
             assert_eq!(rows.asked.take(), asked, "{followed:?}");
         };
-        let ahead = Ahead::new(&rows, (2, stride));
+        let copies = Copies::new();
+        let of = (&rows as &dyn VectorSource, &copies);
+        let ahead = Ahead::new(of, (2, stride));
         check(&ahead, None, 0, &[]);
         check(&ahead, Some((0, 0)), PIECE + 1, &[0]);
         check(&ahead, Some((1, 2)), 1, &[]);
@@ -111,9 +137,9 @@ mod tests {
         check(&ahead, Some((4, 0)), PIECE + 1, &[4]);
         // The row is gone.
         check(&ahead, Some((5, 0)), 0, &[5]);
-        check(&Ahead::new(&rows, (0, 4)), Some((1, 0)), 0, &[]);
-        check(&Ahead::new(&rows, (1, BYTES + 1)), Some((1, 0)), 0, &[]);
-        let many = Ahead::new(&rows, (usize::MAX, stride));
+        check(&Ahead::new(of, (0, 4)), Some((1, 0)), 0, &[]);
+        check(&Ahead::new(of, (1, BYTES + 1)), Some((1, 0)), 0, &[]);
+        let many = Ahead::new(of, (usize::MAX, stride));
         assert_eq!(many.places, BYTES / stride);
     }
 }

@@ -261,7 +261,7 @@ impl QuantizedGraph {
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         let _visit = self.enter();
-        let ahead = Ahead::new(originals, (filtered.k, self.space.row_bytes()));
+        let ahead = self.ahead(originals, filtered.k);
         let Some(search) = self.begin_filtered(query, filtered, ahead) else {
             return Vec::new();
         };
@@ -290,7 +290,7 @@ impl QuantizedGraph {
         self.in_turns(
             (queries.len(), filtered.k, originals),
             |place| {
-                let ahead = Ahead::new(originals, (k, self.space.row_bytes()));
+                let ahead = self.ahead(originals, k);
                 let search = self.begin_filtered(&queries[place], filtered, ahead)?;
                 Some(Until::new(search, filtered.is_over))
             },

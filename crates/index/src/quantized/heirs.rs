@@ -83,6 +83,8 @@ impl QuantizedGraph {
             // SAFETY: listed nodes were written.
             unsafe {
                 let row = blocks.row(*heir);
+                // Who finds the node by the row that it gets finds its vector's copy there.
+                self.copies.hand_on(*node, *heir);
                 blocks.set_row(*node, row);
                 // Behind it: who finds the node by this row reads this row.
                 self.places.move_to(row, *node);

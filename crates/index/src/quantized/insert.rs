@@ -31,6 +31,7 @@ impl QuantizedGraph {
         let _visit = self.enter();
         let mut scratch = self.room();
         self.encoder().stored(vector, &mut scratch.query);
+        self.copies.prepare(vector, &mut scratch.copy);
         self.fill_lut(&mut scratch);
         let top = self.draw_level(row);
         scratch = self.place_up((0, top), row, (None, pace), scratch)?;
@@ -244,6 +245,7 @@ impl QuantizedGraph {
         // SAFETY: the node was just claimed, and is not linked anywhere.
         unsafe { level.blocks.write(node, row, scratch.query.vector()) };
         if height == 0 {
+            self.copies.set(node, &scratch.copy);
             self.places.set(row, node);
         }
         Ok(node)

@@ -10,7 +10,8 @@
 //! - The estimate does not decide: it only passes over neighbours that are too far even if it errs. The others are
 //!   compared by their eight-bit codes, so the walk goes by good distances and follows few edges (`walk`).
 //! - Vectors are not in the graph. The last candidates are compared by the originals, as far as the error of a code
-//!   leaves a doubt (`rerank`): distances returned are exact. They come while the walk goes on (`ahead`).
+//!   leaves a doubt (`rerank`): distances returned are exact. They come while the walk goes on (`ahead`). Of originals that
+//!   consist of whole numbers, copies of a byte an element are read instead, while there is room for these (`copies`).
 //! - A walk goes in steps that end where memory was asked for, so that one thread can have several under way (`search`).
 //!
 //! A search with a filter goes along the rows that pass (`filtered_walk`), or where most do through all (`through`), or compares just
@@ -34,6 +35,7 @@
 
 mod ahead;
 pub(crate) mod block;
+mod copies;
 mod elsewhere;
 mod filtered;
 mod filtered_begin;
@@ -73,6 +75,7 @@ pub use removal::Progress;
 use crate::encode::Encoder;
 use crate::origin::Origin;
 use crate::sync::{Mutex, RwLock};
+use copies::{Copies, form_of};
 use level::{LEVELS, Level};
 use places::Places;
 use removal::Removal;
@@ -97,6 +100,8 @@ pub struct QuantizedGraph {
     levels: Vec<Level>,
     /// Of the lowest.
     places: Places,
+    /// Of the same, of vectors that consist of whole numbers.
+    copies: Copies,
     pool: Pool<Scratch>,
     /// Those in the graph whose insert has ended.
     rows: AtomicU64,
@@ -126,6 +131,7 @@ impl QuantizedGraph {
                 .map(|_| Level::new(space.code_dim(), params.edge_codes))
                 .collect(),
             places: Places::new(),
+            copies: Copies::new(),
             pool: Pool::new(),
             rows: AtomicU64::new(0),
             remote: AtomicU64::new(0),
@@ -143,13 +149,24 @@ impl QuantizedGraph {
     pub fn empty_like_it(&self) -> Result<Self> {
         let origin = self.origin.like_it()?;
         let new = QuantizedGraph::new(self.space, self.params)?;
+        new.copies.begin(self.copies.form(), self.space.dim);
         Ok(QuantizedGraph { origin, ..new })
     }
 
     /// Takes the mean of a sample of stored vectors as the origin of the codes, unless the first insert was before. The
     /// nearer it is to the mean of all, the more precise the codes; a thousand vectors are plenty.
     pub fn prepare<'a>(&self, sample: impl Iterator<Item = &'a [u8]>) {
-        self.origin.prepare(sample);
+        let sample: Vec<&[u8]> = sample.collect();
+        // No insert may come between: copies are of all vectors or of none.
+        let _still = self.still.write();
+        if self.origin.is_chosen() {
+            return;
+        }
+        if self.params.edge_codes {
+            let form = form_of(self.space, sample.iter().copied());
+            self.copies.begin(form, self.space.dim);
+        }
+        self.origin.prepare(sample.into_iter());
     }
 
     /// Whether the origin of the codes was chosen.
@@ -221,6 +238,20 @@ impl QuantizedGraph {
     pub fn memory_bytes(&self) -> usize {
         let levels: usize = self.levels.iter().map(Level::bytes).sum();
         size_of::<Self>() + levels + self.places.bytes() + self.pool.bytes()
+    }
+
+    /// Bytes of copies of vectors that consist of whole numbers, beside [`QuantizedGraph::memory_bytes`]: searches go without
+    /// them, too, but slower.
+    #[must_use]
+    pub fn kept_bytes(&self) -> usize {
+        self.copies.bytes()
+    }
+
+    /// Gives up these copies, for as long as the graph is there, and tells how many bytes that were.
+    pub fn let_go(&self) -> usize {
+        let bytes = self.copies.bytes();
+        self.copies.end();
+        bytes
     }
 
     /// Those of [`QuantizedGraph::memory_bytes`] that the next inserts take before others.

@@ -3,6 +3,8 @@
 use longbow_kernels::prefetch_all;
 
 use super::QuantizedGraph;
+use super::ahead::Ahead;
+use super::copies::Kept;
 use super::scratch::Scratch;
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
@@ -14,6 +16,23 @@ use crate::top_k::{Neighbor, TopK};
 const ON_THEIR_WAY: usize = 32 << 10;
 
 impl QuantizedGraph {
+    /// What asks for the vectors of the `k` nearest while a walk goes on.
+    pub(super) fn ahead<'a>(&'a self, originals: &'a dyn VectorSource, k: usize) -> Ahead<'a> {
+        let bytes = match k {
+            0 => self.space.row_bytes(),
+            _ => self.compared_bytes(Option::as_ref(&self.copies.load())),
+        };
+        Ahead::new((originals, &self.copies), (k, bytes))
+    }
+
+    /// Bytes of a vector that is compared at the end.
+    fn compared_bytes(&self, copies: Option<&Kept>) -> usize {
+        match copies {
+            Some(_) => self.space.dim,
+            None => self.space.row_bytes(),
+        }
+    }
+
     /// Sorts what a walk found, and asks for the vectors of the nearest: of at most `k`, and no more than are compared soon.
     pub(super) fn ask_originals(
         &self,
@@ -22,20 +41,32 @@ impl QuantizedGraph {
         scratch: &mut Scratch,
     ) {
         scratch.found.sort_unstable();
-        let first = scratch.found.iter().take(k.min(self.on_their_way()));
-        first.for_each(|candidate| self.ask_original(*candidate, originals));
+        let copies = self.copies.load();
+        let copies = Option::as_ref(&copies);
+        let first = scratch.found.iter().take(k.min(self.on_their_way(copies)));
+        first.for_each(|candidate| self.ask_original(*candidate, copies, originals));
     }
 
     /// How many vectors are on their way while one is compared.
-    fn on_their_way(&self) -> usize {
-        (ON_THEIR_WAY / self.space.row_bytes()).max(1)
+    fn on_their_way(&self, copies: Option<&Kept>) -> usize {
+        (ON_THEIR_WAY / self.compared_bytes(copies)).max(1)
     }
 
     #[inline(always)]
-    fn ask_original(&self, candidate: Candidate, originals: &dyn VectorSource) {
-        // SAFETY: walks find nodes that were written.
-        let row = unsafe { self.ground().blocks.row(candidate.node()) };
-        if let Some(vector) = originals.vector(row) {
+    fn ask_original(
+        &self,
+        candidate: Candidate,
+        copies: Option<&Kept>,
+        originals: &dyn VectorSource,
+    ) {
+        // SAFETY: walks find nodes that were written, and have ended.
+        let vector = unsafe {
+            match copies {
+                Some(copies) => Some(copies.vector(candidate.node())),
+                None => originals.vector(self.ground().blocks.row(candidate.node())),
+            }
+        };
+        if let Some(vector) = vector {
             prefetch_all(vector.as_ptr(), vector.len());
         }
     }
@@ -57,10 +88,13 @@ impl QuantizedGraph {
         } = scratch;
         let blocks = &self.ground().blocks;
         let mut top = TopK::new(k);
-        let ahead = self.on_their_way();
+        // The walk has ended: what it found has copies, or there are none.
+        let copies = self.copies.load();
+        let copies = Option::as_ref(&copies);
+        let ahead = self.on_their_way(copies);
         for (place, candidate) in found.iter().enumerate() {
             if let Some(later) = found[..k.min(found.len())].get(place + ahead) {
-                self.ask_original(*later, originals);
+                self.ask_original(*later, copies, originals);
             }
             // SAFETY: walks find nodes that were written.
             let (row, error) = unsafe { (blocks.row(candidate.node()), blocks.error(*candidate)) };
@@ -68,12 +102,17 @@ impl QuantizedGraph {
             if top.len() == k && candidate.distance() - error > encoded.squared(top.bound()) {
                 break;
             }
-            if let Some(vector) = originals.vector(row) {
+            let compared = match copies {
+                // SAFETY: as above.
+                Some(copies) => Some((copies.form(), unsafe { copies.vector(candidate.node()) })),
+                None => originals.vector(row).map(|own| (self.space.scalar, own)),
+            };
+            if let Some((scalar, vector)) = compared {
                 stats.distance_computations += 1;
                 stats.bytes_touched += vector.len() as u64;
                 top.push(Neighbor {
                     row,
-                    distance: query.distance(vector),
+                    distance: query.distance_to(scalar, vector),
                 });
             }
         }

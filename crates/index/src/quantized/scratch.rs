@@ -33,6 +33,8 @@ pub(super) struct Scratch {
     pub(super) around: BinaryHeap<Reverse<Candidate>>,
     /// Far neighbours to which a new node should lead.
     pub(super) handed: Vec<u32>,
+    /// Of an insert: the copy of its vector.
+    pub(super) copy: Vec<u8>,
     /// Signs of an edge.
     pub(super) bits: Vec<u16>,
     pub(super) stats: SearchStats,
@@ -50,6 +52,7 @@ impl Room for Scratch {
             + self.fresh.capacity() * size_of::<Candidate>()
             + self.behind.capacity() * size_of::<Candidate>()
             + self.around.capacity() * size_of::<Candidate>()
+            + self.copy.capacity()
             + self.handed.capacity() * size_of::<u32>()
             + self.bits.capacity() * size_of::<u16>()
     }

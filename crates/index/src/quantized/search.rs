@@ -181,7 +181,7 @@ impl QuantizedGraph {
         stats: &mut SearchStats,
     ) -> Vec<Neighbor> {
         let _visit = self.enter();
-        let ahead = Ahead::new(asked.originals, (asked.k, self.space.row_bytes()));
+        let ahead = self.ahead(asked.originals, asked.k);
         let Some(mut walk) = self.begin(query, asked, ahead) else {
             return Vec::new();
         };
@@ -207,7 +207,7 @@ impl QuantizedGraph {
         self.in_turns(
             (queries.len(), asked.k, asked.originals),
             |place| {
-                let ahead = Ahead::new(asked.originals, (k, self.space.row_bytes()));
+                let ahead = self.ahead(asked.originals, k);
                 let walk = self.begin(&queries[place], asked, ahead)?;
                 Some(Until::new(walk, asked.is_over))
             },

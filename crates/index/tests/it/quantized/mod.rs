@@ -9,6 +9,7 @@ mod filtered;
 mod hard;
 mod removal;
 mod visible;
+mod whole;
 
 use longbow_index::VectorIndex as _;
 use longbow_index::{

@@ -1,0 +1,227 @@
+//! Vectors that consist of whole numbers: they are compared by copies of a byte an element.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use longbow_index::{Progress, VectorSource};
+
+use super::checkpoint::save;
+use super::*;
+
+/// No vectors.
+struct Nothing;
+
+impl VectorSource for Nothing {
+    fn vector(&self, _row: u64) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// Vectors around 20 centres, of whole numbers of `range`. Of each four in a row all but the first differ from it by one in one
+/// element, so that some have the same code.
+fn whole(metric: Metric, dim: usize, rows: usize, range: (f32, f32)) -> Result<Data> {
+    let space = floats(dim, metric);
+    let mut data = Data::clustered(space, rows, 20, 9)?;
+    let (least, most) = range;
+    let middle = least.midpoint(most);
+    let (elements, _) = data.bytes.as_chunks_mut::<4>();
+    for element in elements {
+        let x = f32::from_le_bytes(*element);
+        let whole = (middle + 30.0 * x).round().clamp(least, most);
+        *element = whole.to_le_bytes();
+    }
+    let row_bytes = space.row_bytes();
+    for row in (0..rows).filter(|row| row % 4 > 0) {
+        let first = row / 4 * 4 * row_bytes;
+        data.bytes
+            .copy_within(first..first + row_bytes, row * row_bytes);
+        let at = row * row_bytes + 4 * (row % dim);
+        let element: &mut [u8] = &mut data.bytes[at..at + 4];
+        let x = f32::from_le_bytes(element.try_into().unwrap_or_default());
+        let other = if x < most { x + 1.0 } else { x - 1.0 };
+        element.copy_from_slice(&other.to_le_bytes());
+    }
+    for (query, row) in data.queries.clone().into_iter().zip(0..) {
+        let floats: Vec<f32> = query.floats().iter().map(|x| middle + 30.0 * x).collect();
+        data.queries[row] = Query::new(space, &floats)?;
+    }
+    Ok(data)
+}
+
+/// Checks what searches find with distances to the last bit, and whether that is by copies.
+fn check(
+    graph: &QuantizedGraph,
+    data: &Data,
+    visible: &(dyn Fn(u64) -> bool + Sync),
+    copied: bool,
+) {
+    // Walks by product pass some by where lengths differ.
+    let least = if data.space.metric == Metric::Dot {
+        0.8
+    } else {
+        0.95
+    };
+    assert!(data.recall(graph, 10, 64, visible) >= least);
+    assert_eq!(graph.kept_bytes() > 0, copied);
+    for query in &data.queries[..5] {
+        let stats = &mut SearchStats::default();
+        let expected = graph.search(query, 10, 64, visible, data, stats);
+        let found = graph.search(query, 10, 64, visible, &Nothing, stats);
+        assert_eq!(found, if copied { expected } else { Vec::new() });
+    }
+}
+
+#[test]
+fn distances_are_those_of_the_vectors_to_the_last_bit() -> Result<()> {
+    for metric in Metric::ALL {
+        for dim in [1, 3, 16, 127] {
+            for range in [(0.0, 255.0), (-128.0, 127.0)] {
+                let data = whole(metric, dim, 1_200, range)?;
+                let graph = build(&data)?;
+                check(&graph, &data, &all, true);
+                let copies = graph.kept_bytes();
+                assert!(copies >= data.rows() * dim);
+                assert_eq!(graph.let_go(), copies);
+                check(&graph, &data, &all, false);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn fewer_bytes_are_read() -> Result<()> {
+    let data = whole(Metric::Euclidean, 96, 2_000, (0.0, 255.0))?;
+    let graph = build(&data)?;
+    let cost = || {
+        let mut stats = SearchStats::default();
+        for query in &data.queries {
+            graph.search(query, 10, 20, &all, &data, &mut stats);
+        }
+        stats
+    };
+    let copied = cost();
+    graph.let_go();
+    let whole = cost();
+    let compared = copied.distance_computations;
+    assert_eq!(compared, whole.distance_computations);
+    let fewer = whole.bytes_touched - copied.bytes_touched;
+    assert!(fewer >= 3 * 96 * 10 * data.queries.len() as u64, "{fewer}");
+    Ok(())
+}
+
+#[test]
+fn other_vectors_and_compact_graphs_have_none() -> Result<()> {
+    let fractions = Data::clustered(floats(16, Metric::Euclidean), 500, 20, 9)?;
+    check(&build(&fractions)?, &fractions, &all, false);
+    let data = whole(Metric::Euclidean, 16, 500, (0.0, 255.0))?;
+    let compact = QuantizedParams {
+        edge_codes: false,
+        ..QuantizedParams::default()
+    };
+    let graph = prepared(&data, compact)?;
+    fill(&graph, &data)?;
+    check(&graph, &data, &all, false);
+    // The first insert came before the sample.
+    let graph = QuantizedGraph::new(data.space, QuantizedParams::default())?;
+    graph.insert(0, data.vector(0))?;
+    graph.prepare(data.bytes.chunks_exact(data.space.row_bytes()));
+    assert_eq!(graph.kept_bytes(), 0);
+    Ok(())
+}
+
+#[test]
+fn a_vector_with_a_fraction_ends_them_beside_searches() -> Result<()> {
+    let mut data = whole(Metric::Euclidean, 24, 3_000, (0.0, 255.0))?;
+    let odd = 2_000;
+    let at = odd * data.space.row_bytes();
+    data.bytes[at..at + 4].copy_from_slice(&0.5f32.to_le_bytes());
+    let graph = prepared(&data, QuantizedParams::default())?;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let searching = scope.spawn(|| {
+            let mut rounds = 0;
+            while !done.load(Ordering::Acquire) || rounds == 0 {
+                for query in &data.queries {
+                    for found in search(&graph, &data, query, 10, 20) {
+                        let distance = query.distance(data.vector(found.row));
+                        assert_eq!(found.distance.to_bits(), distance.to_bits());
+                    }
+                }
+                rounds += 1;
+            }
+        });
+        let inserted = fill(&graph, &data);
+        done.store(true, Ordering::Release);
+        assert!(searching.join().is_ok(), "distances are those of the rows");
+        inserted
+    })?;
+    check(&graph, &data, &all, false);
+    assert_eq!(save(&graph)?.0[8], 1, "the version without copies");
+    Ok(())
+}
+
+#[test]
+fn they_are_saved_and_read() -> Result<()> {
+    for (metric, range) in [
+        (Metric::Euclidean, (0.0, 255.0)),
+        (Metric::Dot, (-128.0, 127.0)),
+    ] {
+        let data = whole(metric, 20, 1_000, range)?;
+        let graph = prepared(&data, QuantizedParams::default())?;
+        (0..500).try_for_each(|row| graph.insert(row, data.vector(row)))?;
+        let (bytes, _) = save(&graph)?;
+        assert_eq!(bytes[8], 2, "the version with copies");
+        let loaded = QuantizedGraph::load(data.space, graph.params(), &bytes)?;
+        assert_eq!(save(&loaded)?.0, bytes);
+        check(&loaded, &data, &|row| row < 500, true);
+        (500..1_000).try_for_each(|row| loaded.insert(row, data.vector(row)))?;
+        check(&loaded, &data, &all, true);
+        let compact = QuantizedParams {
+            edge_codes: false,
+            ..graph.params()
+        };
+        let loaded = QuantizedGraph::load(data.space, compact, &bytes)?;
+        check(&loaded, &data, &|row| row < 500, false);
+        let anew = graph.empty_like_it()?;
+        fill(&anew, &data)?;
+        check(&anew, &data, &all, true);
+    }
+    Ok(())
+}
+
+/// Nodes take the rows of others with the same code, and others take the places of those that left.
+#[test]
+fn rows_that_come_and_go_keep_their_own() -> Result<()> {
+    let data = whole(Metric::Euclidean, 16, 4_000, (0.0, 255.0))?;
+    let graph = prepared(&data, QuantizedParams::default())?;
+    (0..2_000).try_for_each(|row| graph.insert(row, data.vector(row)))?;
+    let mut lives: Vec<bool> = (0..4_000).map(|row| row < 2_000).collect();
+    let mut dice = Dice(3);
+    for coming in (2_000u64..4_000).step_by(250) {
+        // The first of four with the same code, and some.
+        for row in 0..coming {
+            if row % 4 == 0 && dice.below(4) == 0 || dice.below(20) == 0 {
+                lives[row as usize] = false;
+            }
+        }
+        graph.retire(&|row| !lives[row as usize])?;
+        while graph.remove(50) != Progress::Ended {
+            check(&graph, &data, &|row| lives[row as usize], true);
+        }
+        for row in coming..coming + 250 {
+            graph.insert(row, data.vector(row))?;
+        }
+        lives
+            .iter_mut()
+            .skip(coming as usize)
+            .take(250)
+            .for_each(|l| *l = true);
+        check(
+            &graph,
+            &data,
+            &|row| row < coming + 250 && lives[row as usize],
+            true,
+        );
+    }
+    Ok(())
+}
