@@ -16,35 +16,37 @@ impl VectorSource for Nothing {
     }
 }
 
-/// Vectors around 20 centres, of whole numbers of `range`. Of each four in a row all but the first differ from it by one in one
-/// element, so that some have the same code.
+/// Vectors around 20 centres, of whole numbers of `range`.
 fn whole(metric: Metric, dim: usize, rows: usize, range: (f32, f32)) -> Result<Data> {
     let space = floats(dim, metric);
     let mut data = Data::clustered(space, rows, 20, 9)?;
     let (least, most) = range;
-    let middle = least.midpoint(most);
+    let (middle, wide) = (least.midpoint(most), (most - least) / 8.0);
     let (elements, _) = data.bytes.as_chunks_mut::<4>();
     for element in elements {
         let x = f32::from_le_bytes(*element);
-        let whole = (middle + 30.0 * x).round().clamp(least, most);
+        let whole = (middle + wide * x).round().clamp(least, most);
         *element = whole.to_le_bytes();
     }
-    let row_bytes = space.row_bytes();
-    for row in (0..rows).filter(|row| row % 4 > 0) {
-        let first = row / 4 * 4 * row_bytes;
-        data.bytes
-            .copy_within(first..first + row_bytes, row * row_bytes);
-        let at = row * row_bytes + 4 * (row % dim);
-        let element: &mut [u8] = &mut data.bytes[at..at + 4];
-        let x = f32::from_le_bytes(element.try_into().unwrap_or_default());
-        let other = if x < most { x + 1.0 } else { x - 1.0 };
-        element.copy_from_slice(&other.to_le_bytes());
-    }
-    for (query, row) in data.queries.clone().into_iter().zip(0..) {
-        let floats: Vec<f32> = query.floats().iter().map(|x| middle + 30.0 * x).collect();
-        data.queries[row] = Query::new(space, &floats)?;
+    for query in &mut data.queries {
+        let floats: Vec<f32> = query.floats().iter().map(|x| middle + wide * x).collect();
+        *query = Query::new(space, &floats)?;
     }
     Ok(data)
+}
+
+/// Makes of each four rows the first, and twice, three and four times as much: by cosine they have the same code.
+fn multiples(data: &mut Data) {
+    let row_floats = data.space.dim;
+    let (elements, _) = data.bytes.as_chunks_mut::<4>();
+    for row in elements.chunks_mut(4 * row_floats) {
+        let (first, others) = row.split_at_mut(row_floats);
+        for (other, times) in others.chunks_mut(row_floats).zip([2.0, 3.0, 4.0]) {
+            for (element, one) in other.iter_mut().zip(&*first) {
+                *element = (times * f32::from_le_bytes(*one)).to_le_bytes();
+            }
+        }
+    }
 }
 
 /// Checks what searches find with distances to the last bit, and whether that is by copies.
@@ -192,7 +194,8 @@ fn they_are_saved_and_read() -> Result<()> {
 /// Nodes take the rows of others with the same code, and others take the places of those that left.
 #[test]
 fn rows_that_come_and_go_keep_their_own() -> Result<()> {
-    let data = whole(Metric::Euclidean, 16, 4_000, (0.0, 255.0))?;
+    let mut data = whole(Metric::Cosine, 16, 4_000, (0.0, 63.0))?;
+    multiples(&mut data);
     let graph = prepared(&data, QuantizedParams::default())?;
     (0..2_000).try_for_each(|row| graph.insert(row, data.vector(row)))?;
     let mut lives: Vec<bool> = (0..4_000).map(|row| row < 2_000).collect();
