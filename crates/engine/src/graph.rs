@@ -224,7 +224,8 @@ impl Graph {
         }
     }
 
-    /// Keeps in memory what searches read of more blocks, of as many as fit into so many bytes.
+    /// Keeps in memory what searches read of more blocks, of as many as fit into so many bytes. Copies of vectors of whole numbers are made by
+    /// a graph itself.
     pub(crate) fn keep(&self, bytes: u64) {
         if let Graph::SpFresh { index, .. } = self {
             index.keep(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -237,15 +238,18 @@ impl Graph {
             Graph::SpFresh { index, .. } => {
                 index.let_go(usize::try_from(bytes).unwrap_or(usize::MAX)) as u64
             }
+            // All or none.
+            Graph::Quantized(graph) if bytes > 0 => graph.let_go() as u64,
             Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => 0,
         }
     }
 
-    /// Bytes that are kept so.
+    /// Bytes that are kept so, and of copies.
     pub fn kept_bytes(&self) -> u64 {
         match self {
             Graph::SpFresh { index, .. } => index.kept_bytes() as u64,
-            Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => 0,
+            Graph::Quantized(graph) => graph.kept_bytes() as u64,
+            Graph::Flat | Graph::Hnsw(_) => 0,
         }
     }
 

@@ -1,9 +1,12 @@
-//! What searches of postings read most, kept in memory while there is room.
+//! What makes searches faster, kept in memory while there is room.
 //!
 //! Where rows and files of blocks are more than what is left of the memory limit, the system cannot have all of them in its page
 //! cache, and a search waits for the disk. The first parts of blocks, of which each search reads a hundred, are then copied into
 //! memory that is free within the limit: the search waits only for what it reads of a few vectors in the end. Whatever else
 //! needs the memory gets it.
+//!
+//! Graphs of codes keep copies of vectors that consist of whole numbers, of which searches read less than of the vectors. They make these
+//! by themselves, and lose them where there is no room: of a graph at once, and for as long as it is there.
 
 use std::sync::Arc;
 
@@ -23,8 +26,8 @@ const AT_ONCE: u64 = 32 << 20;
 /// Keeps some more if there is room, and lets go of what there is no room for. Says whether there may be more to be kept.
 pub(crate) fn keep_some(shared: &Shared) -> bool {
     let (catalog, options) = (&shared.catalog, &shared.options);
-    let graphs = in_files(catalog);
-    if graphs.is_empty() {
+    let (graphs, copied) = keeping(catalog);
+    if graphs.is_empty() && copied.is_empty() {
         return false;
     }
     let memory = memory::in_use(catalog);
@@ -34,6 +37,15 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
     let to_come = memory::to_come(catalog, options, None, Reckoned::Above);
     let free = options.memory_limit.saturating_sub(needed);
     let free = free.saturating_sub(to_come);
+    let copies = of_all(&copied);
+    if copies > free {
+        let_go_of(&copied, copies - free);
+        return false;
+    }
+    if graphs.is_empty() {
+        return false;
+    }
+    let (free, kept_bytes) = (free - copies, of_all(&graphs));
     let room = room_of(free);
     let in_files: u64 = graphs.iter().map(|graph| graph.bytes_in_files()).sum();
     // The system can have all of it in memory. If that is not sure any more, what is kept stays.
@@ -43,7 +55,7 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
     };
     let room = if fits { 0 } else { room };
     let Some(more) = room.checked_sub(kept_bytes) else {
-        let_go(catalog, kept_bytes - room);
+        let_go_of(&graphs, kept_bytes - room);
         return false;
     };
     for graph in graphs {
@@ -63,22 +75,35 @@ fn room_of(free: u64) -> u64 {
 
 /// Lets go of so many bytes, or of all; false if nothing was kept that could be let go of.
 pub(crate) fn let_go(catalog: &Catalog, bytes: u64) -> bool {
-    let mut left = bytes;
-    for graph in in_files(catalog) {
-        left = left.saturating_sub(graph.let_go(left));
-    }
-    left < bytes
+    let (in_files, copied) = keeping(catalog);
+    // Without copies a search reads more; without the others it may wait for the disk.
+    let left = let_go_of(&copied, bytes);
+    let_go_of(&in_files, left) < bytes
 }
 
-/// Indexes whose vectors are in files.
-fn in_files(catalog: &Catalog) -> Vec<Arc<Graph>> {
-    let mut all = Vec::new();
+/// Lets these go of so many bytes, and tells how many are left.
+fn let_go_of(graphs: &[Arc<Graph>], bytes: u64) -> u64 {
+    let go = |left: u64, graph: &Arc<Graph>| left.saturating_sub(graph.let_go(left));
+    graphs.iter().fold(bytes, go)
+}
+
+fn of_all(graphs: &[Arc<Graph>]) -> u64 {
+    graphs.iter().map(|graph| graph.kept_bytes()).sum()
+}
+
+/// Indexes whose vectors are in files, and graphs with copies.
+fn keeping(catalog: &Catalog) -> (Vec<Arc<Graph>>, Vec<Arc<Graph>>) {
+    let (mut in_files, mut copied) = (Vec::new(), Vec::new());
     for dataset in catalog.datasets() {
-        let indexes = dataset.indexes();
-        let graphs = indexes.iter().flat_map(|index| index.graphs());
-        all.extend(graphs.filter(|graph| matches!(**graph, Graph::SpFresh { .. })));
+        for graph in dataset.indexes().iter().flat_map(|index| index.graphs()) {
+            match *graph {
+                Graph::SpFresh { .. } => in_files.push(graph),
+                Graph::Quantized(_) if graph.kept_bytes() > 0 => copied.push(graph),
+                Graph::Flat | Graph::Hnsw(_) | Graph::Quantized(_) => {}
+            }
+        }
     }
-    all
+    (in_files, copied)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::tail::Tail;
 use crate::{checkpoint, compact, hot, seal, vacuum};
 
 const ROUND: Duration = Duration::from_millis(100);
-/// How often it is looked at what may be kept in memory of files of blocks.
+/// How often it is looked at what may be kept in memory to make searches faster.
 const HOT: Duration = Duration::from_secs(1);
 /// Batches in a tail at which it is sealed however small it is: sealing joins them, and readers pay for each.
 const SMALL_BATCHES: usize = 2_048;

@@ -23,7 +23,8 @@ pub struct Memory {
     pub index_bytes: u64,
     /// Id maps and liveness of rows.
     pub bookkeeping_bytes: u64,
-    /// What is kept of files of blocks while nothing else needs the room.
+    /// What makes searches faster while nothing else needs the room: what is kept of files of blocks, and copies of vectors that consist of
+    /// whole numbers.
     pub kept_bytes: u64,
 }
 

@@ -36,3 +36,4 @@ mod small;
 mod space;
 mod text;
 mod unsaved;
+mod whole;

@@ -161,11 +161,9 @@ pub fn build(
             )?;
             let step = base.rows().div_ceil(SAMPLE).max(1);
             index.prepare((0..base.rows()).step_by(step).map(|row| base.row(row)));
-            Box::new(OneByOne(
-                filled(index, base, threads)?,
-                base.clone(),
-                base.rows() * space.row_bytes(),
-            ))
+            let index = filled(index, base, threads)?;
+            let besides = base.rows() * space.row_bytes() + index.kept_bytes();
+            Box::new(OneByOne(index, base.clone(), besides))
         }
         // Its inserts take turns at one lock, and keep the order of the rows when one thread does them.
         Choice::Flat => Box::new(OneByOne(
