@@ -30,6 +30,9 @@ const ALL: u64 = FIRST + 2 * EACH;
 /// Of the first rows, these die at the first moment.
 const DEAD: Range<u64> = 0..3;
 
+/// The last of the first thread.
+const ODD: u64 = FIRST + EACH - 1;
+
 /// The first three of each thread's rows have the vectors of first rows, and become their twins.
 fn vector(row: u64) -> [f32; 8] {
     let twin = row >= FIRST && (row - FIRST) % EACH < 3;
@@ -74,6 +77,19 @@ impl World {
             states: [const { AtomicU8::new(UNKNOWN) }; ALL as usize],
             moment: AtomicU64::new(0),
         }
+    }
+
+    /// A world of whole numbers, but for one element of row [`ODD`]. A graph that is prepared keeps copies of vectors until that row comes.
+    fn of_whole_numbers() -> Self {
+        let mut world = World::new(true);
+        for (row, bytes) in (0..).zip(&mut world.rows.0) {
+            let odd = if row == ODD { 0.5 } else { 0.0 };
+            let whole = vector(row).map(|x| (100.0 * x).round() + odd);
+            *bytes = whole.iter().flat_map(|x| x.to_le_bytes()).collect();
+        }
+        let first = &world.rows.0[..FIRST as usize];
+        world.graph.prepare(first.iter().map(Vec::as_slice));
+        world
     }
 
     fn insert(&self, rows: Range<u64>) {
@@ -246,5 +262,24 @@ fn no_row_is_missed_whose_node_is_another_then() {
         world.search(2);
         assert_eq!(world.graph.len(), ALL as usize - 3);
         world.graph.check_edges("nodes have other rows");
+    });
+}
+
+/// Who met a node without a copy of its vector looks for none.
+#[test]
+fn distances_are_those_of_the_rows_while_copies_end() {
+    explore(8, || {
+        let world = World::of_whole_numbers();
+        world.insert(0..FIRST);
+        assert!(world.graph.kept_bytes() > 0);
+        thread::scope(|scope| {
+            scope.spawn(|| world.insert(FIRST..FIRST + EACH));
+            scope.spawn(|| world.insert(FIRST + EACH..ALL));
+            scope.spawn(|| world.remove());
+            scope.spawn(|| world.search(1));
+        });
+        world.search(ODD);
+        world.save();
+        assert_eq!(world.graph.kept_bytes(), 0);
     });
 }
