@@ -75,6 +75,9 @@ pub struct Options {
     pub process_bytes: fn() -> u64,
 }
 
+/// Bytes of log at which a database in memory makes a checkpoint, which seals its rows: of fewer, segments would be many.
+const IN_MEMORY_LOG_BYTES: u64 = 32 << 20;
+
 impl Options {
     /// Bytes of memory for the graphs of columns that leave the kind of their index to their size.
     #[must_use]
@@ -89,10 +92,9 @@ impl Options {
         Options {
             log_prepared: 0,
             index_work: Duration::MAX,
-            // The log goes by whole files.
-            max_log_bytes: self
-                .max_log_bytes
-                .min(self.seal_bytes.max(self.log_segment_bytes)),
+            // The log goes by whole files, the one that is written excepted.
+            log_segment_bytes: self.log_segment_bytes.min(IN_MEMORY_LOG_BYTES / 2),
+            max_log_bytes: self.max_log_bytes.min(IN_MEMORY_LOG_BYTES),
             is_reopened: false,
             ..self
         }
