@@ -1,5 +1,3 @@
-use std::ops::RangeInclusive;
-
 use crc_fast::{CrcAlgorithm, checksum};
 
 use crate::error::{Error, Result};
@@ -64,12 +62,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Checks magic, version and checksum, and returns the version and the bytes before the checksum.
-pub(crate) fn checked(
-    input: &[u8],
-    expected: [u8; 8],
-    known: RangeInclusive<u32>,
-) -> Result<(u32, &[u8])> {
+/// Checks magic, version and checksum, and returns the bytes before the checksum.
+pub(crate) fn checked(input: &[u8], expected: [u8; 8], known: u32) -> Result<&[u8]> {
     let mut reader = Reader { input, at: 0 };
     let magic = reader.array()?;
     if magic != expected {
@@ -79,9 +73,9 @@ pub(crate) fn checked(
         });
     }
     let version = reader.u32()?;
-    if !known.contains(&version) {
+    if version != known {
         return Err(Error::Version {
-            known: *known.end(),
+            known,
             got: version,
         });
     }
@@ -91,5 +85,5 @@ pub(crate) fn checked(
     if expected != got {
         return Err(Error::Checksum { expected, got });
     }
-    Ok((version, body))
+    Ok(body)
 }

@@ -80,17 +80,12 @@ impl<'a> Ahead<'a> {
     /// As [`Ahead::ask`].
     #[inline(always)]
     unsafe fn vector(&self, blocks: &Blocks, node: u32) -> (*const u8, usize) {
-        let copies = self.copies.load();
+        if let Some(kept) = &**self.copies.load() {
+            return kept.place(node);
+        }
         // SAFETY: the caller vouches for the node.
-        let vector = unsafe {
-            match &**copies {
-                Some(kept) => kept.vector(node),
-                None => {
-                    let row = blocks.row(node);
-                    self.originals.vector(row).unwrap_or_default()
-                }
-            }
-        };
+        let row = unsafe { blocks.row(node) };
+        let vector = self.originals.vector(row).unwrap_or_default();
         (vector.as_ptr(), vector.len())
     }
 }

@@ -83,7 +83,8 @@ impl QuantizedGraph {
             // SAFETY: listed nodes were written.
             unsafe {
                 let row = blocks.row(*heir);
-                // Who finds the node by the row that it gets finds its vector's copy there.
+                // Before it gets the row: who finds the node by that compares this copy. Nobody compares the one before, of a row that
+                // is dead for all.
                 self.copies.hand_on(*node, *heir);
                 blocks.set_row(*node, row);
                 // Behind it: who finds the node by this row reads this row.

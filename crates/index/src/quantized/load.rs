@@ -1,12 +1,11 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use longbow_kernels::Scalar;
 use longbow_kernels::rabitq::SLOTS;
 
 use super::block::{FREE, NONE};
 use super::level::Level;
-use super::save::{MAGIC, NODE, VERSION, WITH_COPIES};
+use super::save::{MAGIC, NODE, VERSION};
 use super::{QuantizedGraph, QuantizedParams};
 use crate::checkpoint::{Reader, checked, same};
 use crate::error::{Error, Result};
@@ -31,21 +30,20 @@ impl QuantizedGraph {
     /// panic, and allocates no more than a graph of so many rows may take.
     pub fn load(space: Space, params: QuantizedParams, input: &[u8]) -> Result<QuantizedGraph> {
         let graph = QuantizedGraph::new(space, params)?;
-        let (version, input) = checked(input, MAGIC, VERSION..=WITH_COPIES)?;
-        let mut reader = Reader { input, at: 0 };
+        let mut reader = Reader {
+            input: checked(input, MAGIC, VERSION)?,
+            at: 0,
+        };
         let rows = graph.origin.read_head(&mut reader)?;
         graph.origin.read_centre(rows, &mut reader)?;
         let mut below = u32::MAX;
         for level in &graph.levels {
             below = graph.read_level(level, below, &mut reader)?;
         }
-        if version == WITH_COPIES {
-            graph.read_copies(&mut reader)?;
-        }
-        if reader.at < input.len() {
+        if reader.at + 4 < input.len() {
             graph.read_hasty(&mut reader)?;
         }
-        same("length", &(reader.at + 4), &(input.len() + 4))?;
+        same("length", &(reader.at + 4), &input.len())?;
         same("rows", &rows, &u64::from(graph.ground().blocks.claimed()))?;
         graph.remember_rows();
         // An empty graph may have no origin yet, and gets none here.
@@ -141,28 +139,6 @@ impl QuantizedGraph {
                 got: u64::from(twin),
                 limit: u64::from(nodes),
             });
-        }
-        Ok(())
-    }
-
-    /// Reads copies of the vectors of all nodes. A graph without codes of edges keeps none.
-    fn read_copies(&self, reader: &mut Reader<'_>) -> Result<()> {
-        let at = reader.at as u64;
-        let [got] = reader.array()?;
-        let is_it = |form: &Scalar| *form as u8 == got && self.space.scalar == Scalar::F32;
-        let Some(form) = [Scalar::I8, Scalar::U8].into_iter().find(is_it) else {
-            return Err(Error::Inconsistent {
-                at,
-                field: "element type of copies",
-                got: u64::from(got),
-                limit: Scalar::ALL.len() as u64,
-            });
-        };
-        if self.params.edge_codes {
-            self.copies.begin(Some(form), self.space.dim);
-        }
-        for node in 0..self.ground().blocks.claimed() {
-            self.copies.set(node, reader.bytes(self.space.dim)?);
         }
         Ok(())
     }

@@ -9,7 +9,7 @@
 //!   code made anew from the two eight-bit codes, in `O(d)`.
 //! - The estimate does not decide: it only passes over neighbours that are too far even if it errs. The others are
 //!   compared by their eight-bit codes, so the walk goes by good distances and follows few edges (`walk`).
-//! - Vectors are not in the graph. The last candidates are compared by the originals, as far as the error of a code
+//! - Vectors are not in the graph as they are. The last candidates are compared by the originals, as far as the error of a code
 //!   leaves a doubt (`rerank`): distances returned are exact. They come while the walk goes on (`ahead`). Of originals that
 //!   consist of whole numbers, copies of a byte an element are read instead, while there is room for these (`copies`).
 //! - A walk goes in steps that end where memory was asked for, so that one thread can have several under way (`search`).
@@ -142,19 +142,22 @@ impl QuantizedGraph {
         })
     }
 
-    /// An index of the same kind without rows, whose codes have the same origin: of the few rows that may come first, none would be chosen as well.
+    /// An index of the same kind without rows, with copies of vectors if this one has some, whose codes have the same origin: of the few rows that may come first, none would be chosen as well.
     ///
     /// # Errors
     /// As [`QuantizedGraph::new`], which has not failed for this one.
     pub fn empty_like_it(&self) -> Result<Self> {
         let origin = self.origin.like_it()?;
         let new = QuantizedGraph::new(self.space, self.params)?;
-        new.copies.begin(self.copies.form(), self.space.dim);
+        if let Some(form) = self.copies.form() {
+            new.copies.begin(Some(form), self.space.dim);
+        }
         Ok(QuantizedGraph { origin, ..new })
     }
 
     /// Takes the mean of a sample of stored vectors as the origin of the codes, unless the first insert was before. The
-    /// nearer it is to the mean of all, the more precise the codes; a thousand vectors are plenty.
+    /// nearer it is to the mean of all, the more precise the codes; a thousand vectors are plenty. They also tell whether vectors consist of
+    /// whole numbers, of which there are copies then.
     pub fn prepare<'a>(&self, sample: impl Iterator<Item = &'a [u8]>) {
         let sample: Vec<&[u8]> = sample.collect();
         // No insert may come between: copies are of all vectors or of none.
@@ -247,11 +250,15 @@ impl QuantizedGraph {
         self.copies.bytes()
     }
 
-    /// Gives up these copies, for as long as the graph is there, and tells how many bytes that were.
+    /// Gives up these copies, until they are made again, and tells how many bytes that were.
     pub fn let_go(&self) -> usize {
-        let bytes = self.copies.bytes();
-        self.copies.end();
-        bytes
+        self.copies.end()
+    }
+
+    /// Bytes of a row that comes in them, while there are any.
+    #[must_use]
+    pub fn copied_bytes_per_row(&self) -> usize {
+        self.copies.form().map_or(0, |_| self.space.dim)
     }
 
     /// Those of [`QuantizedGraph::memory_bytes`] that the next inserts take before others.

@@ -9,6 +9,7 @@ use super::scratch::Scratch;
 use crate::candidate::Candidate;
 use crate::checkpoint::VectorSource;
 use crate::space::Query;
+use crate::stats::SearchStats;
 use crate::top_k::{Neighbor, TopK};
 
 /// Bytes of vectors that are on their way while one is compared, or at least one vector: of more, the first would be driven out of the
@@ -53,7 +54,7 @@ impl QuantizedGraph {
     }
 
     #[inline(always)]
-    fn ask_original(
+    pub(super) fn ask_original(
         &self,
         candidate: Candidate,
         copies: Option<&Kept>,
@@ -97,25 +98,39 @@ impl QuantizedGraph {
                 self.ask_original(*later, copies, originals);
             }
             // SAFETY: walks find nodes that were written.
-            let (row, error) = unsafe { (blocks.row(candidate.node()), blocks.error(*candidate)) };
+            let error = unsafe { blocks.error(*candidate) };
             // The errors of those behind it are much alike.
             if top.len() == k && candidate.distance() - error > encoded.squared(top.bound()) {
                 break;
             }
-            let compared = match copies {
-                // SAFETY: as above.
-                Some(copies) => Some((copies.form(), unsafe { copies.vector(candidate.node()) })),
-                None => originals.vector(row).map(|own| (self.space.scalar, own)),
-            };
-            if let Some((scalar, vector)) = compared {
-                stats.distance_computations += 1;
-                stats.bytes_touched += vector.len() as u64;
-                top.push(Neighbor {
-                    row,
-                    distance: query.distance_to(scalar, vector),
-                });
-            }
+            self.compare_exactly(query, *candidate, (copies, originals), (&mut top, stats));
         }
         top.into_sorted()
+    }
+
+    /// Compares the vector of a node that was found, which is read where there are no copies.
+    #[inline(always)]
+    pub(super) fn compare_exactly(
+        &self,
+        query: &Query,
+        candidate: Candidate,
+        (copies, originals): (Option<&Kept>, &dyn VectorSource),
+        (top, stats): (&mut TopK, &mut SearchStats),
+    ) {
+        // SAFETY: nodes that were found were written, before copies were looked for.
+        let (row, copy) = unsafe {
+            let row = self.ground().blocks.row(candidate.node());
+            (row, copies.map(|copies| copies.vector(candidate.node())))
+        };
+        let compared = match (copies, copy) {
+            (Some(copies), Some(copy)) => Some((copies.form(), copy)),
+            _ => originals.vector(row).map(|own| (self.space.scalar, own)),
+        };
+        if let Some((scalar, vector)) = compared {
+            stats.distance_computations += 1;
+            stats.bytes_touched += vector.len() as u64;
+            let distance = query.distance_to(scalar, vector);
+            top.push(Neighbor { row, distance });
+        }
     }
 }

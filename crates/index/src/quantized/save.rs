@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! offset  bytes  what
-//!      0  36     the head of an index of codes, with the magic "LBWQGRF\0" and version 1, or 2 with copies: see `Origin::put_head`
+//!      0  36     the head of an index of codes, with the magic "LBWQGRF\0" and version 1: see `Origin::put_head`
 //!     36         centre, f32: see `Origin::put_centre`; zeros if there are no rows and none was chosen
 //!      …         for each of the six levels, the lowest first:
 //!                  4      n, number of nodes
@@ -16,16 +16,13 @@
 //!                    4      scale of the eight-bit code, f32
 //!                    128    32 neighbours; ff ff ff ff: a free slot
 //!                    d      eight-bit code; d is the dimension, for the dot product one more, rounded up to 16
-//!      …         only in version 2, copies of the vectors:
-//!                  1      element type: 2 int8, 3 uint8
-//!                  n d    of each node of the lowest level; d is the dimension
 //!      …         only if nodes came in haste and are not refined yet, for each of the six levels, the lowest first:
 //!                  4      n, number of such nodes
 //!                  4 n    the nodes, each with an edge
 //!     end-4  4   CRC-32C (Castagnoli) of all bytes before
 //! ```
 //!
-//! Older programs refuse a file with such lists by its length, and one with copies by its version.
+//! Older programs refuse a file with such lists by its length.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -40,8 +37,6 @@ use crate::error::{Error, Result};
 
 pub(super) const MAGIC: [u8; 8] = *b"LBWQGRF\0";
 pub(super) const VERSION: u32 = 1;
-/// The version that has copies of vectors.
-pub(super) const WITH_COPIES: u32 = 2;
 /// Bytes of a node besides its code.
 pub(crate) const NODE: usize = 20 + 128;
 
@@ -65,10 +60,7 @@ impl QuantizedGraph {
         let numbers: Vec<Vec<u32>> = unsafe { self.levels.iter().map(|l| numbered(l)).collect() };
         let rows = u64::from(taken(&numbers[0]));
         let mut sink = Sink::new(out);
-        let copies = self.copies.load();
-        let copies = Option::as_ref(&copies);
-        let version = copies.map_or(VERSION, |_| WITH_COPIES);
-        self.origin.put_head((MAGIC, version), rows, &mut sink)?;
+        self.origin.put_head((MAGIC, VERSION), rows, &mut sink)?;
         self.origin.put_centre(&mut sink)?;
         for (height, level) in self.levels.iter().enumerate() {
             let number = |node: u32| numbers[height].get(node as usize).copied();
@@ -90,14 +82,6 @@ impl QuantizedGraph {
                     let alone = passed && level.blocks.is_leaving(node);
                     put_node(level, node, number, alone, &mut sink)?;
                 }
-            }
-        }
-        if let Some(copies) = copies {
-            sink.put(&[copies.form() as u8])?;
-            let nodes = 0..self.ground().blocks.claimed();
-            for node in nodes.filter(|node| numbers[0][*node as usize] != NONE) {
-                // SAFETY: as above.
-                sink.put(unsafe { copies.vector(node) })?;
             }
         }
         // SAFETY: as above.

@@ -1,7 +1,5 @@
 //! Exact search among rows that are given one by one.
 
-use longbow_kernels::prefetch_all;
-
 use super::QuantizedGraph;
 use super::scratch::Scratch;
 use crate::candidate::Candidate;
@@ -106,28 +104,19 @@ impl QuantizedGraph {
             stats,
             ..
         } = scratch;
-        let blocks = &self.ground().blocks;
         let mut top = TopK::new(k);
+        // The nodes were found: they have copies, or there are none.
+        let copies = self.copies.load();
+        let copies = Option::as_ref(&copies);
         let mut compare = |candidate: &Candidate, top: &mut TopK| {
-            // SAFETY: nodes that were remembered were written.
-            let row = unsafe { blocks.row(candidate.node()) };
-            if let Some(vector) = originals.vector(row) {
-                stats.distance_computations += 1;
-                stats.bytes_touched += vector.len() as u64;
-                let distance = query.distance(vector);
-                top.push(Neighbor { row, distance });
-            }
+            self.compare_exactly(query, *candidate, (copies, originals), (top, stats));
         };
         if found.len() > k {
             found.select_nth_unstable(k);
         }
         let (first, rest) = found.split_at(k.min(found.len()));
         for candidate in first.iter().take(ASKED) {
-            // SAFETY: nodes that were remembered were written.
-            let row = unsafe { blocks.row(candidate.node()) };
-            if let Some(vector) = originals.vector(row) {
-                prefetch_all(vector.as_ptr(), vector.len());
-            }
+            self.ask_original(*candidate, copies, originals);
         }
         first
             .iter()

@@ -218,7 +218,7 @@ fn read_whole(file: &dyn BlockFile, at: u64, out: &mut [u8]) -> Result<()> {
 impl Saved {
     fn read(space: Space, params: SpFreshParams, input: &[u8]) -> Result<Saved> {
         let mut reader = Reader {
-            input: checked(input, MAGIC, VERSION..=VERSION)?.1,
+            input: checked(input, MAGIC, VERSION)?,
             at: 0,
         };
         let origin = Origin::new(space, params.seed)?;

@@ -252,22 +252,6 @@ pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// As [`golden_data`], as `float32`: whole numbers, of which graphs keep copies.
-pub fn golden_floats() -> Result<Data> {
-    let small = golden_data()?;
-    let space = floats(small.space.dim);
-    let widened = small.bytes.iter().flat_map(|x| f32::from(*x).to_le_bytes());
-    let queries = small
-        .queries
-        .iter()
-        .map(|of| Query::new(space, of.floats()));
-    Ok(Data {
-        space,
-        bytes: widened.collect(),
-        queries: queries.collect::<Result<_>>()?,
-    })
-}
-
 /// The data of the fixtures: small integers, some twice.
 pub fn golden_data() -> Result<Data> {
     let space = Space {

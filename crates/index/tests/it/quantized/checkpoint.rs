@@ -10,7 +10,7 @@ use longbow_index::{
 use proptest::prelude::*;
 
 use super::{build, kinds, search};
-use crate::common::{Data, all, golden_data, golden_floats, sealed};
+use crate::common::{Data, all, golden_data, sealed};
 
 pub const PARAMS: QuantizedParams = QuantizedParams {
     ef_construction: 50,
@@ -34,48 +34,6 @@ fn version_1_is_read_and_written_byte_by_byte() -> Result<()> {
     assert!(graph.is_prepared());
     assert!(data.recall(&graph, 10, 50, &all) >= 0.99);
     assert_eq!(save(&graph)?.0, GOLDEN);
-    Ok(())
-}
-
-/// With copies of vectors.
-pub const GOLDEN_COPIES: &[u8] = include_bytes!("../../fixtures/quantized-v2.bin");
-
-#[test]
-fn version_2_is_read_and_written_byte_by_byte() -> Result<()> {
-    let data = golden_floats()?;
-    let graph = QuantizedGraph::load(data.space, PARAMS, GOLDEN_COPIES)?;
-    assert_eq!((graph.len(), graph.kept_bytes() >= 160 * 4), (160, true));
-    assert!(data.recall(&graph, 10, 50, &all) >= 0.99);
-    assert_eq!(save(&graph)?.0, GOLDEN_COPIES);
-    Ok(())
-}
-
-#[test]
-fn copies_of_another_type_are_refused() -> Result<()> {
-    let data = golden_floats()?;
-    let at = GOLDEN_COPIES.len() - 4 - 160 * 4 - 1;
-    assert_eq!(GOLDEN_COPIES[at], Scalar::U8 as u8);
-    for form in [0, 1, 4, 255] {
-        let mut bytes = GOLDEN_COPIES.to_vec();
-        bytes[at] = form;
-        match QuantizedGraph::load(data.space, PARAMS, &sealed(bytes)).map(|_| ()) {
-            Err(Error::Inconsistent { at: told, got, .. }) => {
-                assert_eq!((told, got), (at as u64, u64::from(form)));
-            }
-            other => panic!("{form}: {other:?}"),
-        }
-    }
-    // Whole numbers need none of themselves.
-    let mut bytes = GOLDEN.to_vec();
-    bytes[8] = 2;
-    let end = bytes.len() - 4;
-    bytes.splice(end..end, std::iter::once(3).chain([7; 160 * 4]));
-    let small = golden_data()?.space;
-    let refused = QuantizedGraph::load(small, PARAMS, &sealed(bytes)).map(|_| ());
-    assert!(
-        matches!(refused, Err(Error::Inconsistent { got: 3, .. })),
-        "{refused:?}"
-    );
     Ok(())
 }
 
@@ -173,8 +131,8 @@ fn a_checkpoint_of_something_else_is_refused_by_name() -> Result<()> {
     let error = |bytes: &[u8]| refused(space, PARAMS, bytes);
     assert!(matches!(error(&changed(0, b'X')), Error::Magic { .. }));
     assert!(matches!(
-        error(&changed(8, 3)),
-        Error::Version { got: 3, .. }
+        error(&changed(8, 2)),
+        Error::Version { got: 2, .. }
     ));
     assert!(matches!(
         error(&changed(500, !GOLDEN[500])),

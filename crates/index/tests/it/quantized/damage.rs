@@ -5,36 +5,22 @@ use std::sync::LazyLock;
 use longbow_index::{QuantizedGraph, Result};
 use proptest::prelude::*;
 
-use super::checkpoint::{GOLDEN, GOLDEN_COPIES, PARAMS, save};
+use super::checkpoint::{GOLDEN, PARAMS, save};
 use super::search;
-use crate::common::{Data, golden_data, golden_floats, sealed};
+use crate::common::{Data, golden_data, sealed};
 
 static DATA: LazyLock<Data> = LazyLock::new(|| golden_data().unwrap_or_else(|e| panic!("{e}")));
 
-static FLOATS: LazyLock<Data> = LazyLock::new(|| golden_floats().unwrap_or_else(|e| panic!("{e}")));
-
-fn try_out(bytes: &[u8]) -> Result<()> {
-    try_out_of(&DATA, bytes)
-}
-
 /// Loads what may be anything, and if it is a graph uses it.
-fn try_out_of(data: &Data, bytes: &[u8]) -> Result<()> {
-    let graph = QuantizedGraph::load(data.space, PARAMS, bytes)?;
-    for query in &data.queries[..3] {
-        let found = search(&graph, data, query, 10, 20);
+fn try_out(bytes: &[u8]) -> Result<()> {
+    let graph = QuantizedGraph::load(DATA.space, PARAMS, bytes)?;
+    for query in &DATA.queries[..3] {
+        let found = search(&graph, &DATA, query, 10, 20);
         assert!(found.is_sorted() && found.len() <= 10);
     }
-    graph.insert(159, data.vector(159))?;
+    graph.insert(159, DATA.vector(159))?;
     let (bytes, _) = save(&graph)?;
-    QuantizedGraph::load(data.space, PARAMS, &bytes).map(|_| ())
-}
-
-/// A whole checkpoint, and what it is of.
-fn golden(copies: bool) -> (&'static [u8], &'static Data) {
-    match copies {
-        true => (GOLDEN_COPIES, &FLOATS),
-        false => (GOLDEN, &DATA),
-    }
+    QuantizedGraph::load(DATA.space, PARAMS, &bytes).map(|_| ())
 }
 
 /// Where the nodes of the lowest level begin, and the bytes of each.
@@ -52,32 +38,28 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
         seal in prop::bool::weighted(0.9),
-        copies: bool,
     ) {
-        let (whole, data) = golden(copies);
-        let mut bytes = whole.to_vec();
+        let mut bytes = GOLDEN.to_vec();
         for (at, value) in changes {
             *at.get_mut(&mut bytes) = value;
         }
         if let Some(cut) = cut {
-            bytes.truncate(cut.index(whole.len()));
+            bytes.truncate(cut.index(GOLDEN.len()));
         }
-        let _ = try_out_of(data, &if seal { sealed(bytes) } else { bytes });
+        let _ = try_out(&if seal { sealed(bytes) } else { bytes });
     }
 
     /// Numbers at their limits where a field is, whatever the field.
     #[test]
     fn fields_beyond_their_limits_are_refused_or_harmless(
         fields in prop::collection::vec((any::<prop::sample::Index>(), field()), 1..4),
-        copies: bool,
     ) {
-        let (whole, data) = golden(copies);
-        let mut bytes = whole.to_vec();
+        let mut bytes = GOLDEN.to_vec();
         for (at, value) in fields {
-            let at = at.index((whole.len() - 8) / 4) * 4;
+            let at = at.index((GOLDEN.len() - 8) / 4) * 4;
             bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
         }
-        let _ = try_out_of(data, &sealed(bytes));
+        let _ = try_out(&sealed(bytes));
     }
 
     /// Heads of nodes only: rows, twins, edges apart and scales.

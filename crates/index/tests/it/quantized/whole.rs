@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longbow_index::{Progress, VectorSource};
+use longbow_index::{Entries, Error, Filtered, Progress, VectorSource};
 
 use super::checkpoint::save;
 use super::*;
@@ -102,7 +102,7 @@ fn fewer_bytes_are_read() -> Result<()> {
         stats
     };
     let copied = cost();
-    graph.let_go();
+    assert!(graph.let_go() > 0);
     let whole = cost();
     let compared = copied.distance_computations;
     assert_eq!(compared, whole.distance_computations);
@@ -142,8 +142,9 @@ fn a_vector_with_a_fraction_ends_them_beside_searches() -> Result<()> {
     std::thread::scope(|scope| {
         let searching = scope.spawn(|| {
             let mut rounds = 0;
+            let odd = query_of(&data, odd as u64).expect("a query");
             while !done.load(Ordering::Acquire) || rounds == 0 {
-                for query in &data.queries {
+                for query in data.queries.iter().chain([&odd]) {
                     for found in search(&graph, &data, query, 10, 20) {
                         let distance = query.distance(data.vector(found.row));
                         assert_eq!(found.distance.to_bits(), distance.to_bits());
@@ -158,12 +159,18 @@ fn a_vector_with_a_fraction_ends_them_beside_searches() -> Result<()> {
         inserted
     })?;
     check(&graph, &data, &all, false);
-    assert_eq!(save(&graph)?.0[8], 1, "the version without copies");
+    let found = search(&graph, &data, &query_of(&data, odd as u64)?, 1, 20);
+    assert_eq!((found[0].row, found[0].distance), (odd as u64, 0.0));
     Ok(())
 }
 
+/// Copies of all, made by a search's source of vectors.
+fn copied(graph: &QuantizedGraph, data: &Data) -> Result<bool> {
+    graph.make_copies(data, &|_| false)
+}
+
 #[test]
-fn they_are_saved_and_read() -> Result<()> {
+fn they_are_made_anew_from_the_rows() -> Result<()> {
     for (metric, range) in [
         (Metric::Euclidean, (0.0, 255.0)),
         (Metric::Dot, (-128.0, 127.0)),
@@ -171,23 +178,129 @@ fn they_are_saved_and_read() -> Result<()> {
         let data = whole(metric, 20, 1_000, range)?;
         let graph = prepared(&data, QuantizedParams::default())?;
         (0..500).try_for_each(|row| graph.insert(row, data.vector(row)))?;
-        let (bytes, _) = save(&graph)?;
-        assert_eq!(bytes[8], 2, "the version with copies");
+        let bytes = save(&graph)?.0;
         let loaded = QuantizedGraph::load(data.space, graph.params(), &bytes)?;
-        assert_eq!(save(&loaded)?.0, bytes);
+        check(&loaded, &data, &|row| row < 500, false);
+        assert!(loaded.may_copy());
+        assert!(copied(&loaded, &data)?);
+        assert_eq!(loaded.kept_bytes(), graph.kept_bytes());
+        assert!(!loaded.may_copy(), "there are some");
         check(&loaded, &data, &|row| row < 500, true);
         (500..1_000).try_for_each(|row| loaded.insert(row, data.vector(row)))?;
         check(&loaded, &data, &all, true);
-        let compact = QuantizedParams {
-            edge_codes: false,
-            ..graph.params()
-        };
-        let loaded = QuantizedGraph::load(data.space, compact, &bytes)?;
-        check(&loaded, &data, &|row| row < 500, false);
+        assert!(loaded.let_go() > 0);
+        assert!(copied(&loaded, &data)?);
+        check(&loaded, &data, &all, true);
         let anew = graph.empty_like_it()?;
         fill(&anew, &data)?;
         check(&anew, &data, &all, true);
+        // A row that is not gone has no vector, as where a file cannot be read.
+        loaded.let_go();
+        let few = Few(&data, 7);
+        assert!(!loaded.make_copies(&few, &|row| row != 7)?);
+        assert!(loaded.may_copy() && loaded.make_copies(&few, &|row| row == 7)?);
+        check(&loaded, &data, &|row| row != 7, true);
     }
+    Ok(())
+}
+
+/// All vectors but that of a row.
+struct Few<'a>(&'a Data, u64);
+
+impl VectorSource for Few<'_> {
+    fn vector(&self, row: u64) -> Option<&[u8]> {
+        (row != self.1).then(|| self.0.vector(row))
+    }
+}
+
+#[test]
+fn none_are_made_while_somebody_may_see_a_row_that_is_gone() -> Result<()> {
+    let data = whole(Metric::Euclidean, 20, 500, (0.0, 255.0))?;
+    let graph = build(&data)?;
+    graph.let_go();
+    let few = Few(&data, 7);
+    let visit = graph.enter();
+    let made = graph.make_copies(&few, &|row| row == 7);
+    assert!(matches!(made, Err(Error::Busy)), "{made:?}");
+    check(&graph, &data, &all, false);
+    drop(visit);
+    assert!(graph.make_copies(&few, &|row| row == 7)?);
+    check(&graph, &data, &|row| row != 7, true);
+    Ok(())
+}
+
+#[test]
+fn a_vector_with_a_fraction_is_remembered() -> Result<()> {
+    let mut data = whole(Metric::Euclidean, 20, 1_500, (0.0, 255.0))?;
+    let graph = build(&data)?;
+    let bytes = save(&graph)?.0;
+    // Not one of the sample, which is every second row.
+    let at = 1_001 * data.space.row_bytes();
+    data.bytes[at..at + 4].copy_from_slice(&0.5f32.to_le_bytes());
+    let loaded = QuantizedGraph::load(data.space, graph.params(), &bytes)?;
+    assert!(!copied(&loaded, &data)?);
+    assert!(!loaded.may_copy(), "all were looked at");
+    assert_eq!(loaded.kept_bytes(), 0);
+    let anew = graph.empty_like_it()?;
+    fill(&anew, &data)?;
+    assert!(!anew.may_copy());
+    // The row is gone from one that is begun anew.
+    let without = anew.empty_like_it()?;
+    let rows = (0..1_500).filter(|row| *row != 1_001);
+    rows.into_iter()
+        .try_for_each(|row| without.insert(row, data.vector(row)))?;
+    assert!(without.may_copy() && copied(&without, &data)?);
+    check(&without, &data, &|row| row != 1_001, true);
+    Ok(())
+}
+
+#[test]
+fn all_ways_to_search_compare_them() -> Result<()> {
+    let data = whole(Metric::Euclidean, 48, 1_500, (0.0, 255.0))?;
+    let graph = build(&data)?;
+    let rows: Vec<u64> = (0..1_500).filter(|row| row % 3 == 0).collect();
+    let passes = |row: u64| row % 3 == 0;
+    let filtered = Filtered {
+        k: 10,
+        ef: 64,
+        passes: &passes,
+        entries: Entries {
+            rows: &rows,
+            passing: None,
+            coded: None,
+        },
+        is_over: None,
+    };
+    let answers = |source: &dyn VectorSource| {
+        let stats = &mut SearchStats::default();
+        let mut answers = graph.search_batch(&data.queries, 10, 64, &all, source, stats);
+        let each = &mut vec![SearchStats::default(); data.queries.len()];
+        answers.extend(graph.search_filtered_each(&data.queries, filtered, source, each));
+        for query in &data.queries {
+            answers.push(graph.search_filtered(query, filtered, source, stats));
+            // So narrow that a wider search follows, and more than there are.
+            answers.push(graph.search(query, 10, 1, &all, source, stats));
+            answers.push(graph.search(query, 2_000, 64, &all, source, stats));
+            let asked = rows.iter().copied();
+            answers.push(graph.scan_rows(query, 10, asked, source, (&mut Vec::new(), stats)));
+        }
+        answers
+    };
+    let copied = answers(&Nothing);
+    assert!(copied.iter().all(|found| found.len() >= 10));
+    assert_eq!(copied, answers(&data));
+    assert!(graph.let_go() > 0);
+    assert_eq!(copied, answers(&data));
+    Ok(())
+}
+
+#[test]
+fn rows_that_came_in_haste_have_copies() -> Result<()> {
+    let data = whole(Metric::Euclidean, 48, 1_000, (0.0, 255.0))?;
+    let graph = prepared(&data, QuantizedParams::default())?;
+    (0..1_000).try_for_each(|row| graph.insert_in_haste(row, data.vector(row)))?;
+    while graph.refine(64) {}
+    check(&graph, &data, &all, true);
     Ok(())
 }
 
@@ -208,6 +321,10 @@ fn rows_that_come_and_go_keep_their_own() -> Result<()> {
             }
         }
         graph.retire(&|row| !lives[row as usize])?;
+        if coming % 500 == 0 {
+            graph.let_go();
+            assert!(copied(&graph, &data)?);
+        }
         while graph.remove(50) != Progress::Ended {
             check(&graph, &data, &|row| lives[row as usize], true);
         }
