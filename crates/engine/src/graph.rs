@@ -244,6 +244,14 @@ impl Graph {
         }
     }
 
+    /// Bytes that a row that comes takes in copies, while the graph has some.
+    pub(crate) fn copied_bytes_per_row(&self) -> u64 {
+        match self {
+            Graph::Quantized(graph) => graph.copied_bytes_per_row() as u64,
+            Graph::Flat | Graph::Hnsw(_) | Graph::SpFresh { .. } => 0,
+        }
+    }
+
     /// Bytes that are kept so, and of copies.
     pub fn kept_bytes(&self) -> u64 {
         match self {

@@ -6,11 +6,15 @@
 //! needs the memory gets it.
 //!
 //! Graphs of codes keep copies of vectors that consist of whole numbers, of which searches read less than of the vectors. They make these
-//! by themselves, and lose them where there is no room: of a graph at once, and for as long as it is there.
+//! as rows come, and lose them where there is no room, all of a graph at once, or where postings need it, without which searches wait for the
+//! disk. When there is room again, they are made again.
 
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
+use crate::column_index::ColumnIndex;
+use crate::copies;
+use crate::dataset::Dataset;
 use crate::graph::Graph;
 use crate::memory::{self, Reckoned};
 use crate::shared::Shared;
@@ -27,7 +31,8 @@ const AT_ONCE: u64 = 32 << 20;
 pub(crate) fn keep_some(shared: &Shared) -> bool {
     let (catalog, options) = (&shared.catalog, &shared.options);
     let (graphs, copied) = keeping(catalog);
-    if graphs.is_empty() && copied.is_empty() {
+    let uncopied = uncopied(catalog);
+    if graphs.is_empty() && copied.is_empty() && uncopied.is_empty() {
         return false;
     }
     let memory = memory::in_use(catalog);
@@ -37,17 +42,22 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
     let to_come = memory::to_come(catalog, options, None, Reckoned::Above);
     let free = options.memory_limit.saturating_sub(needed);
     let free = free.saturating_sub(to_come);
+    let in_files: u64 = graphs.iter().map(|graph| graph.bytes_in_files()).sum();
     let copies = of_all(&copied);
-    if copies > free {
-        let_go_of(&copied, copies - free);
+    let more = copies.saturating_add(in_files).saturating_sub(free);
+    if copies > 0 && more > 0 {
+        let_go_of(&copied, more);
         return false;
+    }
+    let (free, kept_bytes) = (free.saturating_sub(copies), of_all(&graphs));
+    let room = room_of(free);
+    let fits = |(_, _, bytes): &&(_, _, u64)| in_files.saturating_add(*bytes) <= room;
+    if let Some((dataset, index, _)) = uncopied.iter().find(fits) {
+        return copies::make(dataset, index);
     }
     if graphs.is_empty() {
         return false;
     }
-    let (free, kept_bytes) = (free - copies, of_all(&graphs));
-    let room = room_of(free);
-    let in_files: u64 = graphs.iter().map(|graph| graph.bytes_in_files()).sum();
     // The system can have all of it in memory. If that is not sure any more, what is kept stays.
     let fits = match kept_bytes {
         0 => in_files <= free,
@@ -68,7 +78,7 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
     false
 }
 
-/// How much of what is free may be used for copies.
+/// How much of what is free may be used.
 fn room_of(free: u64) -> u64 {
     free - (free / LEFT).max(LEAST_LEFT.min(free / 4 * 3))
 }
@@ -89,6 +99,19 @@ fn let_go_of(graphs: &[Arc<Graph>], bytes: u64) -> u64 {
 
 fn of_all(graphs: &[Arc<Graph>]) -> u64 {
     graphs.iter().map(|graph| graph.kept_bytes()).sum()
+}
+
+/// Indexes that may have copies and have none, with the bytes that those would take.
+fn uncopied(catalog: &Catalog) -> Vec<(Arc<Dataset>, Arc<ColumnIndex>, u64)> {
+    let mut all = Vec::new();
+    for dataset in catalog.datasets() {
+        for index in dataset.indexes().iter() {
+            if let Some(bytes) = copies::missing(index) {
+                all.push((Arc::clone(&dataset), Arc::clone(index), bytes));
+            }
+        }
+    }
+    all
 }
 
 /// Indexes whose vectors are in files, and graphs with copies.

@@ -57,6 +57,7 @@ mod coder;
 mod column_index;
 mod compact;
 mod configured;
+mod copies;
 mod cursor;
 mod dataset;
 mod dead;

@@ -179,7 +179,10 @@ fn promised(
         // Rows left it, and others will take their place.
         let free = index.graph().free_bytes() as u64;
         let missing = missing.saturating_add(more).saturating_sub(leaving);
-        of(missing, index.kind()).saturating_sub(free)
+        let copied = missing.saturating_mul(index.graph().copied_bytes_per_row());
+        of(missing, index.kind())
+            .saturating_sub(free)
+            .saturating_add(copied)
     };
     if index.kind() == to {
         return by(index);

@@ -343,3 +343,43 @@ proptest! {
         }
     }
 }
+
+/// Graphs keep copies of vectors in a narrower type, and tell distances by these.
+#[test]
+fn whole_numbers_have_the_same_distances_in_every_type_to_the_last_bit() {
+    let mut state = 7u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 8
+    };
+    for dim in (0..=130).chain([784, 1_000]) {
+        let query: Vec<f32> = (0..dim)
+            .map(|at| match at % 7 {
+                0 => 0.0,
+                1 => -0.0,
+                _ => next() as f32 / 65_536.0 - 128.0,
+            })
+            .collect();
+        for (scalar, least) in [(Scalar::U8, 0), (Scalar::I8, -128)] {
+            let whole: Vec<i32> = (0..dim).map(|_| least + (next() % 256) as i32).collect();
+            let narrow: Vec<u8> = whole.iter().map(|x| *x as u8).collect();
+            // A zero may be negative, as it is stored.
+            let float = |x: &i32| if *x == 0 { -0.0 } else { *x as f32 };
+            let wide: Vec<u8> = whole.iter().flat_map(|x| float(x).to_le_bytes()).collect();
+            for kernels in all_kernels() {
+                let bits = |scalar, stored: &[u8]| {
+                    let (dot, norm) = kernels.dot_and_norm(scalar, &query, stored);
+                    let alone = kernels.dot(scalar, &query, stored);
+                    let l2 = kernels.l2_squared(scalar, &query, stored);
+                    [dot, norm, alone, l2].map(f32::to_bits)
+                };
+                assert_eq!(
+                    bits(scalar, &narrow),
+                    bits(Scalar::F32, &wide),
+                    "{} {scalar} dim {dim}",
+                    kernels.isa()
+                );
+            }
+        }
+    }
+}

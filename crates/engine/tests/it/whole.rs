@@ -52,7 +52,7 @@ fn check(engine: &Engine, copied: bool) {
         let request = SearchRequest::nearest(query, 10);
         let all = SearchRequest {
             exact: true,
-            k: 5_000,
+            k: 8_000,
             ..request.clone()
         };
         let exact = found(&engine.search("d", &all).expect("a search"));
@@ -83,6 +83,7 @@ fn copies_stay_through_changes_and_restarts_until_a_vector_has_a_fraction() {
     let engine = open(&disk);
     wait_for_the_index(&engine);
     assert_eq!(engine.rebuilt_graphs(), 0);
+    engine.tidy().expect("a sound disk");
     check(&engine, true);
     put(&engine, &rows(ROWS..ROWS + 100, 0.5));
     check(&engine, false);
@@ -91,7 +92,7 @@ fn copies_stay_through_changes_and_restarts_until_a_vector_has_a_fraction() {
 }
 
 #[test]
-fn they_give_way_to_rows() {
+fn they_give_way_to_rows_and_come_back() {
     let disk = MemoryDisk::new();
     let engine = open(&disk);
     put(&engine, &rows(0..ROWS, 0.0));
@@ -100,15 +101,32 @@ fn they_give_way_to_rows() {
     let memory = engine.memory();
     engine.close().expect("closed");
     drop(engine);
-
-    // Half of the copies fits.
-    let options = Options {
-        memory_limit: memory.needed() + memory.kept_bytes / 2,
-        process_bytes: || 0,
-        ..options()
+    let open = |memory_limit| {
+        let options = Options {
+            memory_limit,
+            process_bytes: || 0,
+            ..options()
+        };
+        let engine = Engine::open(Arc::new(disk.clone()), options).expect("a sound folder");
+        wait_for_the_index(&engine);
+        engine.tidy().expect("a sound disk");
+        engine
     };
-    let engine = Engine::open(Arc::new(disk), options).expect("a sound folder");
-    wait_for_the_index(&engine);
+
+    // They do not fit.
+    let engine = open(memory.needed() + memory.kept_bytes / 2);
+    check(&engine, false);
+    engine.close().expect("closed");
+    drop(engine);
+
+    // They fit until rows come, of which each takes eight times as much as its copy.
+    let engine = open(memory.needed() + memory.kept_bytes * 5);
+    check(&engine, true);
+    for part in 0..4 {
+        let first = ROWS + part * ROWS / 8;
+        put(&engine, &rows(first..first + ROWS / 8, 0.0));
+        wait_for_the_index(&engine);
+    }
     engine.tidy().expect("a sound disk");
     check(&engine, false);
 }
