@@ -12,7 +12,7 @@ const KEPT: usize = 32;
 
 /// Stored vectors, of which the last that were read are remembered.
 ///
-/// A search by a graph of codes asks for each vector that it compares up to three times: while it walks, when it has ended, and to compare it.
+/// A search by a graph of codes asks for each vector that it compares up to three times, unless it has a copy: while it walks, when it has ended, and to compare it.
 /// To find out where a row lies takes as long as some of its cache lines.
 ///
 /// Good for one search, or some that are under way together on a thread. Where each row is read once it only costs.

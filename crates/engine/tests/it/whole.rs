@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
 use longbow_disk::MemoryDisk;
-use longbow_engine::{Engine, Options, SearchRequest};
+use longbow_engine::{Engine, Error, Options, SearchRequest};
 
 use crate::quantized::{DIM, delete, found, open, options, schema, vector, wait_for_the_index};
 
@@ -129,4 +129,36 @@ fn they_give_way_to_rows_and_come_back() {
     }
     engine.tidy().expect("a sound disk");
     check(&engine, false);
+}
+
+/// Also while rows are on their way into the graph, where each takes its copy beside what was promised to it.
+#[test]
+fn rows_and_their_copies_stay_within_the_limit() {
+    const LIMIT: u64 = 4 << 20;
+    let options = Options {
+        memory_limit: LIMIT,
+        seal_bytes: u64::MAX,
+        process_bytes: || 0,
+        ..options()
+    };
+    let engine = Engine::open(Arc::new(MemoryDisk::new()), options).expect("a new folder");
+    let mut end = 0;
+    let refused = loop {
+        let batch = rows(end..end + 100, 0.0);
+        let mut session = engine.put("d", &batch.schema()).expect("a good schema");
+        match session.record_batch(&batch) {
+            Ok(pending) => pending.wait().expect("acknowledged"),
+            Err(refused) => break refused,
+        };
+        end += 100;
+        assert!(engine.memory().total() <= LIMIT);
+    };
+    assert!(matches!(refused, Error::MemoryLimit { .. }), "{refused}");
+    wait_for_the_index(&engine);
+    let memory = engine.memory();
+    assert!(memory.total() <= LIMIT / 100 * 102, "{memory:?}");
+    assert!(
+        memory.needed() > LIMIT / 100 * 85,
+        "{memory:?} of {end} rows"
+    );
 }

@@ -12,7 +12,7 @@ const BYTES: usize = 128 << 10;
 /// Bytes that it asks for at a time. What comes next of the graph waits behind them.
 const PIECE: usize = 24 * 64;
 
-/// Original vectors that are asked for while a walk goes on.
+/// Original vectors, or copies of them, that are asked for while a walk goes on.
 ///
 /// A walk has followed the edges of all that it found when it ends, in the order of their distances. So of the nodes whose edges it
 /// follows while they are among the `k` nearest, almost all stay among them, and their original vectors are compared at the end. These come

@@ -259,7 +259,7 @@ fn all_ways_to_search_compare_them() -> Result<()> {
     let data = whole(Metric::Euclidean, 48, 1_500, (0.0, 255.0))?;
     let graph = build(&data)?;
     let rows: Vec<u64> = (0..1_500).filter(|row| row % 3 == 0).collect();
-    let passes = |row: u64| row % 3 == 0;
+    let passes = |row: u64| row.is_multiple_of(3);
     let filtered = Filtered {
         k: 10,
         ef: 64,
