@@ -6,15 +6,12 @@
 //! needs the memory gets it.
 //!
 //! Graphs of codes keep copies of vectors that consist of whole numbers, of which searches read less than of the vectors. They make these
-//! as rows come, and lose them where there is no room, all of a graph at once, or where postings need it, without which searches wait for the
-//! disk. When there is room again, they are made again.
+//! as rows come, and when they are read if there is room; and lose them where there is none, all of a graph at once, or where postings need it,
+//! without which searches wait for the disk. Then they are without until they are read again.
 
 use std::sync::Arc;
 
 use crate::catalog::Catalog;
-use crate::column_index::ColumnIndex;
-use crate::copies;
-use crate::dataset::Dataset;
 use crate::graph::Graph;
 use crate::memory::{self, Reckoned};
 use crate::shared::Shared;
@@ -31,8 +28,7 @@ const AT_ONCE: u64 = 32 << 20;
 pub(crate) fn keep_some(shared: &Shared) -> bool {
     let (catalog, options) = (&shared.catalog, &shared.options);
     let (graphs, copied) = keeping(catalog);
-    let uncopied = uncopied(catalog);
-    if graphs.is_empty() && copied.is_empty() && uncopied.is_empty() {
+    if graphs.is_empty() && copied.is_empty() {
         return false;
     }
     let memory = memory::in_use(catalog);
@@ -44,17 +40,15 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
     let free = free.saturating_sub(to_come);
     let in_files: u64 = graphs.iter().map(|graph| graph.bytes_in_files()).sum();
     let copies = of_all(&copied);
-    let more = copies.saturating_add(in_files).saturating_sub(free);
-    if copies > 0 && more > 0 {
-        let_go_of(&copied, more);
+    if copies > 0 && copies.saturating_add(in_files) > free {
+        // They do not come back soon, so what only seems to be in use, or is dead, does not count against them.
+        let more = copies.saturating_add(in_files);
+        let more = more.saturating_sub(free_of(shared, Reckoned::Now));
+        let_copies_go(copied, more);
         return false;
     }
     let (free, kept_bytes) = (free.saturating_sub(copies), of_all(&graphs));
     let room = room_of(free);
-    let fits = |(_, _, bytes): &&(_, _, u64)| in_files.saturating_add(*bytes) <= room;
-    if let Some((dataset, index, _)) = uncopied.iter().find(fits) {
-        return copies::make(dataset, index);
-    }
     if graphs.is_empty() {
         return false;
     }
@@ -78,6 +72,22 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
     false
 }
 
+/// Whether copies of so many bytes may be made of a graph that was read.
+pub(crate) fn may_copy(shared: &Shared, bytes: u64) -> bool {
+    let (graphs, copied) = keeping(&shared.catalog);
+    let in_files: u64 = graphs.iter().map(|graph| graph.bytes_in_files()).sum();
+    let kept = of_all(&copied).saturating_add(in_files);
+    bytes.saturating_add(kept) <= room_of(free_of(shared, Reckoned::Now))
+}
+
+/// What is free beside what is needed and what is to come.
+fn free_of(shared: &Shared, how: Reckoned) -> u64 {
+    let needed = memory::in_use(&shared.catalog).needed();
+    let to_come = memory::to_come(&shared.catalog, &shared.options, None, how);
+    let free = shared.options.memory_limit.saturating_sub(needed);
+    free.saturating_sub(to_come)
+}
+
 /// How much of what is free may be used.
 fn room_of(free: u64) -> u64 {
     free - (free / LEFT).max(LEAST_LEFT.min(free / 4 * 3))
@@ -87,8 +97,21 @@ fn room_of(free: u64) -> u64 {
 pub(crate) fn let_go(catalog: &Catalog, bytes: u64) -> bool {
     let (in_files, copied) = keeping(catalog);
     // Without copies a search reads more; without the others it may wait for the disk.
-    let left = let_go_of(&copied, bytes);
+    let left = let_copies_go(copied, bytes);
     let_go_of(&in_files, left) < bytes
+}
+
+/// Lets so many bytes of copies go, and tells how many are left: the smallest that are enough, or else the largest first.
+fn let_copies_go(mut graphs: Vec<Arc<Graph>>, bytes: u64) -> u64 {
+    graphs.sort_by_key(|graph| graph.kept_bytes());
+    let enough = graphs.iter().position(|graph| graph.kept_bytes() >= bytes);
+    match enough {
+        Some(at) => let_go_of(&graphs[at..=at], bytes),
+        None => {
+            graphs.reverse();
+            let_go_of(&graphs, bytes)
+        }
+    }
 }
 
 /// Lets these go of so many bytes, and tells how many are left.
@@ -99,19 +122,6 @@ fn let_go_of(graphs: &[Arc<Graph>], bytes: u64) -> u64 {
 
 fn of_all(graphs: &[Arc<Graph>]) -> u64 {
     graphs.iter().map(|graph| graph.kept_bytes()).sum()
-}
-
-/// Indexes that may have copies and have none, with the bytes that those would take.
-fn uncopied(catalog: &Catalog) -> Vec<(Arc<Dataset>, Arc<ColumnIndex>, u64)> {
-    let mut all = Vec::new();
-    for dataset in catalog.datasets() {
-        for index in dataset.indexes().iter() {
-            if let Some(bytes) = copies::missing(index) {
-                all.push((Arc::clone(&dataset), Arc::clone(index), bytes));
-            }
-        }
-    }
-    all
 }
 
 /// Indexes whose vectors are in files, and graphs with copies.

@@ -57,7 +57,6 @@ mod coder;
 mod column_index;
 mod compact;
 mod configured;
-mod copies;
 mod cursor;
 mod dataset;
 mod dead;

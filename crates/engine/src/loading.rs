@@ -11,7 +11,7 @@ use longbow_storage::IndexRef;
 use crate::column_index::ColumnIndex;
 use crate::error::Result;
 use crate::graph::Graph;
-use crate::graph_options::GraphOptions;
+use crate::hot;
 use crate::mend::mend;
 use crate::schema::VectorColumn;
 use crate::shared::Shared;
@@ -59,7 +59,7 @@ pub(crate) fn run(shared: &Shared, loads: Vec<Load>) {
             return;
         }
         let ending = Ending(&load.index);
-        let is_damaged = match load.graph(&shared.options.graphs) {
+        let is_damaged = match load.graph(shared) {
             Ok((graph, is_mended)) => {
                 load.index.loaded(graph, load.saved.rows_end);
                 is_mended
@@ -83,7 +83,7 @@ pub(crate) fn run(shared: &Shared, loads: Vec<Load>) {
 
 impl Load {
     /// The graph, and whether some of it had to be made again.
-    fn graph(&self, options: &GraphOptions) -> Result<(Graph, bool)> {
+    fn graph(&self, shared: &Shared) -> Result<(Graph, bool)> {
         check_graph(&self.bytes, &self.saved)?;
         let mut parts = Vec::new();
         for part in self.view.parts(0) {
@@ -93,8 +93,14 @@ impl Load {
             }
         }
         let saved = (&self.bytes[..], self.saved.blocks.as_deref());
-        let options = options.of_dataset(self.number);
-        let (graph, lost) = Graph::load(&self.column, &options, saved, &PartVectors(parts))?;
+        let options = shared.options.graphs.of_dataset(self.number);
+        let vectors = PartVectors(parts);
+        let (mut graph, lost) = Graph::load(&self.column, &options, saved, &vectors)?;
+        if let Graph::Quantized(codes) = &mut graph
+            && hot::may_copy(shared, codes.bytes_of_copies() as u64)
+        {
+            codes.make_copies(&vectors, self.view.next_row);
+        }
         let is_mended = lost.is_some();
         if let Some(lost) = lost {
             let rows = (&self.view, &self.column);

@@ -83,7 +83,6 @@ fn copies_stay_through_changes_and_restarts_until_a_vector_has_a_fraction() {
     let engine = open(&disk);
     wait_for_the_index(&engine);
     assert_eq!(engine.rebuilt_graphs(), 0);
-    engine.tidy().expect("a sound disk");
     check(&engine, true);
     put(&engine, &rows(ROWS..ROWS + 100, 0.5));
     check(&engine, false);
@@ -92,7 +91,7 @@ fn copies_stay_through_changes_and_restarts_until_a_vector_has_a_fraction() {
 }
 
 #[test]
-fn they_give_way_to_rows_and_come_back() {
+fn they_give_way_to_rows_and_come_back_at_the_next_start() {
     let disk = MemoryDisk::new();
     let engine = open(&disk);
     put(&engine, &rows(0..ROWS, 0.0));
@@ -129,6 +128,10 @@ fn they_give_way_to_rows_and_come_back() {
     }
     engine.tidy().expect("a sound disk");
     check(&engine, false);
+    engine.checkpoint().expect("a checkpoint");
+    engine.close().expect("closed");
+    drop(engine);
+    check(&open(memory.needed() * 4), true);
 }
 
 /// Also while rows are on their way into the graph, where each takes its copy beside what was promised to it.

@@ -280,30 +280,5 @@ fn distances_are_those_of_the_rows_while_copies_end() {
         });
         world.search(ODD);
         assert_eq!(world.graph.kept_bytes(), 0);
-        assert!(!world.graph.may_copy());
-    });
-}
-
-#[test]
-fn distances_are_those_of_the_rows_while_copies_are_made_again() {
-    explore(8, || {
-        let world = World::of_whole_numbers();
-        world.insert(0..FIRST);
-        thread::scope(|scope| {
-            scope.spawn(|| world.insert(FIRST + EACH..ALL));
-            scope.spawn(|| world.remove());
-            scope.spawn(|| {
-                for _ in 0..2 {
-                    world.graph.let_go();
-                    let gone = |_: u64| panic!("all rows have vectors");
-                    match world.graph.make_copies(&world.rows, &gone) {
-                        Ok(_) | Err(Error::Busy) => {}
-                        Err(other) => panic!("{other}"),
-                    }
-                }
-            });
-            scope.spawn(|| world.search(1));
-        });
-        world.search(ALL - 1);
     });
 }

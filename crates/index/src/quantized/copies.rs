@@ -9,9 +9,9 @@
 //!
 //! # All or none
 //!
-//! Copies are of every node of the lowest level. The first vector that is inserted and has another element ends them, for this graph for
-//! good. So does who needs their memory, until there is room again: then searches read the stored vectors, as without. They are in no
-//! checkpoint, but made anew from the rows.
+//! Copies are of every node of the lowest level. The first vector that is inserted and has another element ends them, and so does
+//! who needs their memory: then searches read the stored vectors, as without. They are in no checkpoint, but made anew from the rows when
+//! one is read.
 //!
 //! A search looks for copies when its walk has ended, not before. So it finds none unless each node that it met has one: who inserts a node
 //! without a copy ends them before an edge leads to the node.
@@ -21,24 +21,14 @@ use std::sync::Arc;
 use longbow_kernels::Scalar;
 
 use super::QuantizedGraph;
-use super::block::FREE;
 use crate::checkpoint::VectorSource;
 use crate::chunks::Chunks;
-use crate::error::{Error, Result};
 use crate::space::Space;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{ArcSwap, Loaded};
-
-/// Vectors that tell whether all may consist of whole numbers.
-const SAMPLE: u32 = 1_000;
-/// How often it is looked whether the visits before have ended.
-const LOOKS: usize = 1_000;
 
 /// The copies of a graph's vectors, if there are any.
 pub(super) struct Copies {
     kept: ArcSwap<Option<Kept>>,
-    /// Whether some vector is known that does not consist of whole numbers.
-    unfit: AtomicBool,
 }
 
 /// What holds them.
@@ -54,13 +44,11 @@ impl Copies {
     pub(super) fn new() -> Self {
         Copies {
             kept: ArcSwap::from_pointee(None),
-            unfit: AtomicBool::new(false),
         }
     }
 
     /// Of vectors with elements of this type from now on; none of a graph may have been inserted.
     pub(super) fn begin(&self, form: Option<Scalar>, dim: usize) {
-        self.unfit.store(form.is_none(), Ordering::Release);
         self.kept
             .store(Arc::new(form.map(|form| Kept::new(form, dim))));
     }
@@ -69,11 +57,6 @@ impl Copies {
     pub(super) fn end(&self) -> usize {
         let kept = self.kept.swap(Arc::new(None));
         Option::as_ref(&kept).map_or(0, Kept::bytes)
-    }
-
-    /// Whether there are none, and there may be.
-    fn are_missing(&self) -> bool {
-        !self.unfit.load(Ordering::Acquire) && self.load().is_none()
     }
 
     /// The type of their elements, if there are copies.
@@ -93,7 +76,6 @@ impl Copies {
         if let Some(form) = self.form()
             && !narrow(form, vector, out)
         {
-            self.unfit.store(true, Ordering::Release);
             self.end();
         }
     }
@@ -173,73 +155,49 @@ impl Kept {
 }
 
 impl QuantizedGraph {
-    /// Whether there are no copies of vectors that consist of whole numbers, and it is not known that there are others.
+    /// Bytes that copies of all vectors take, if there may be some.
     #[must_use]
-    pub fn may_copy(&self) -> bool {
-        self.params.edge_codes
-            && self.space.scalar == Scalar::F32
-            && !self.is_empty()
-            && self.copies.are_missing()
+    pub fn bytes_of_copies(&self) -> usize {
+        let may_be = self.params.edge_codes && self.space.scalar == Scalar::F32;
+        let nodes = if may_be {
+            self.ground().blocks.claimed()
+        } else {
+            0
+        };
+        nodes as usize * self.space.dim
     }
 
-    /// Makes copies of vectors that consist of whole numbers, if they do and there are none; says whether there are any then.
-    ///
-    /// No insert may run meanwhile. Searches may. `vectors` has those of all rows of the graph, but for some of rows that are `gone`: whoever
-    /// enters from now on does not see them.
-    ///
-    /// # Errors
-    /// [`Error::Busy`] if an insert runs, or a visit does not end in which rows may be seen that are gone: try again.
-    pub fn make_copies(
-        &self,
-        vectors: &dyn VectorSource,
-        gone: &dyn Fn(u64) -> bool,
-    ) -> Result<bool> {
-        let _no_node_leaves = self.removal.lock();
-        let _still = self.still.try_write().ok_or(Error::Busy)?;
-        if !self.may_copy() {
-            return Ok(self.copies.form().is_some());
+    /// Makes copies of vectors that consist of whole numbers, if they do: of a graph that was just read, and is known to nobody. `vectors` has those of
+    /// all rows, but for rows below `end` that nobody sees from now on. Says whether there are copies then.
+    pub fn make_copies(&mut self, vectors: &dyn VectorSource, end: u64) -> bool {
+        if self.bytes_of_copies() == 0 {
+            return false;
         }
-        let blocks = &self.ground().blocks;
-        // SAFETY: no insert runs, so all nodes that were claimed are written.
-        let row = |node: u32| unsafe { blocks.row(node) };
-        let step = blocks.claimed().div_ceil(SAMPLE).max(1) as usize;
-        let sample = (0..blocks.claimed()).step_by(step).map(row);
-        let Some(form) = form_of(self.space, sample.filter_map(|row| vectors.vector(row))) else {
-            self.copies.unfit.store(true, Ordering::Release);
-            return Ok(false);
-        };
+        let kept = [Scalar::U8, Scalar::I8]
+            .into_iter()
+            .find_map(|form| self.copied(form, (vectors, end)));
+        let is_some = kept.is_some();
+        self.copies.kept.store(Arc::new(kept));
+        is_some
+    }
+
+    /// Copies of all vectors with elements of this type, if all are there and fit.
+    fn copied(&self, form: Scalar, (vectors, end): (&dyn VectorSource, u64)) -> Option<Kept> {
         let kept = Kept::new(form, self.space.dim);
-        let (mut is_gone, mut copy) = (false, Vec::with_capacity(self.space.dim));
-        for node in 0..blocks.claimed() {
+        let mut copy = Vec::with_capacity(self.space.dim);
+        for node in 0..self.ground().blocks.claimed() {
             copy.clear();
-            match vectors.vector(row(node)) {
-                Some(vector) if !narrow(form, vector, &mut copy) => {
-                    self.copies.unfit.store(true, Ordering::Release);
-                    return Ok(false);
-                }
-                Some(_) => {}
-                None if row(node) == FREE => {}
-                None if gone(row(node)) => is_gone = true,
-                None => return Ok(false),
+            // SAFETY: no insert runs, so all nodes that were claimed are written.
+            let row = unsafe { self.ground().blocks.row(node) };
+            match vectors.vector(row) {
+                Some(vector) if narrow(form, vector, &mut copy) => {}
+                None if row < end => copy.resize(self.space.dim, 0),
+                _ => return None,
             }
-            copy.resize(self.space.dim, 0);
             // SAFETY: nobody else knows of these.
             unsafe { kept.set(node, &copy) };
         }
-        if is_gone && !self.are_visits_over() {
-            return Err(Error::Busy);
-        }
-        self.copies.kept.store(Arc::new(Some(kept)));
-        Ok(true)
-    }
-
-    /// Whether those visits end soon that began before.
-    fn are_visits_over(&self) -> bool {
-        self.visits.turn();
-        (0..LOOKS).any(|_| {
-            std::thread::yield_now();
-            self.visits.are_over()
-        })
+        Some(kept)
     }
 }
 
@@ -325,7 +283,6 @@ mod tests {
         copies.prepare(&bytes(&[1.0, 2.0]), &mut room);
         copies.set(0, &room);
         assert_eq!((copies.bytes(), copies.form()), (0, None));
-        assert!(copies.are_missing());
         copies.begin(Some(Scalar::I8), 2);
         for (node, row) in (0..).zip([[1.0, -2.0], [3.0, 4.0]]) {
             copies.prepare(&bytes(&row), &mut room);
@@ -338,10 +295,9 @@ mod tests {
         // SAFETY: both nodes have a copy.
         let both = unsafe { [kept.vector(0), kept.vector(1)] };
         assert_eq!((kept.form(), both), (Scalar::I8, [&[3, 4][..]; 2]));
-        assert!(copies.bytes() > 0 && !copies.are_missing());
+        assert!(copies.bytes() > 0);
         copies.prepare(&bytes(&[0.5, 0.0]), &mut room);
         assert_eq!((copies.bytes(), copies.form()), (0, None));
-        assert!(!copies.are_missing(), "one does not fit");
         // Of one that was made before they ended.
         copies.set(2, &[5, 6]);
         assert_eq!(both, [&[3, 4][..]; 2], "who reads them still may");

@@ -250,7 +250,7 @@ impl QuantizedGraph {
         self.copies.bytes()
     }
 
-    /// Gives up these copies, until they are made again, and tells how many bytes that were.
+    /// Gives up these copies, and tells how many bytes that were.
     pub fn let_go(&self) -> usize {
         self.copies.end()
     }

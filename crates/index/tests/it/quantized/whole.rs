@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use longbow_index::{Entries, Error, Filtered, Progress, VectorSource};
+use longbow_index::{Entries, Filtered, Progress, VectorSource};
 
 use super::checkpoint::save;
 use super::*;
@@ -164,11 +164,6 @@ fn a_vector_with_a_fraction_ends_them_beside_searches() -> Result<()> {
     Ok(())
 }
 
-/// Copies of all, made by a search's source of vectors.
-fn copied(graph: &QuantizedGraph, data: &Data) -> Result<bool> {
-    graph.make_copies(data, &|_| false)
-}
-
 #[test]
 fn they_are_made_anew_from_the_rows() -> Result<()> {
     for (metric, range) in [
@@ -179,27 +174,25 @@ fn they_are_made_anew_from_the_rows() -> Result<()> {
         let graph = prepared(&data, QuantizedParams::default())?;
         (0..500).try_for_each(|row| graph.insert(row, data.vector(row)))?;
         let bytes = save(&graph)?.0;
-        let loaded = QuantizedGraph::load(data.space, graph.params(), &bytes)?;
+        let mut loaded = QuantizedGraph::load(data.space, graph.params(), &bytes)?;
         check(&loaded, &data, &|row| row < 500, false);
-        assert!(loaded.may_copy());
-        assert!(copied(&loaded, &data)?);
+        assert!(loaded.make_copies(&data, 0));
         assert_eq!(loaded.kept_bytes(), graph.kept_bytes());
-        assert!(!loaded.may_copy(), "there are some");
+        assert!(loaded.kept_bytes() >= loaded.bytes_of_copies());
         check(&loaded, &data, &|row| row < 500, true);
         (500..1_000).try_for_each(|row| loaded.insert(row, data.vector(row)))?;
-        check(&loaded, &data, &all, true);
-        assert!(loaded.let_go() > 0);
-        assert!(copied(&loaded, &data)?);
         check(&loaded, &data, &all, true);
         let anew = graph.empty_like_it()?;
         fill(&anew, &data)?;
         check(&anew, &data, &all, true);
-        // A row that is not gone has no vector, as where a file cannot be read.
-        loaded.let_go();
-        let few = Few(&data, 7);
-        assert!(!loaded.make_copies(&few, &|row| row != 7)?);
-        assert!(loaded.may_copy() && loaded.make_copies(&few, &|row| row == 7)?);
+        // Of a row that nobody sees there is no vector.
+        assert!(loaded.make_copies(&Few(&data, 7), 8));
         check(&loaded, &data, &|row| row != 7, true);
+        assert!(
+            !loaded.make_copies(&Few(&data, 7), 7),
+            "it may be seen later"
+        );
+        check(&loaded, &data, &all, false);
     }
     Ok(())
 }
@@ -214,43 +207,24 @@ impl VectorSource for Few<'_> {
 }
 
 #[test]
-fn none_are_made_while_somebody_may_see_a_row_that_is_gone() -> Result<()> {
-    let data = whole(Metric::Euclidean, 20, 500, (0.0, 255.0))?;
-    let graph = build(&data)?;
-    graph.let_go();
-    let few = Few(&data, 7);
-    let visit = graph.enter();
-    let made = graph.make_copies(&few, &|row| row == 7);
-    assert!(matches!(made, Err(Error::Busy)), "{made:?}");
-    check(&graph, &data, &all, false);
-    drop(visit);
-    assert!(graph.make_copies(&few, &|row| row == 7)?);
-    check(&graph, &data, &|row| row != 7, true);
-    Ok(())
-}
-
-#[test]
-fn a_vector_with_a_fraction_is_remembered() -> Result<()> {
+fn none_are_made_of_vectors_with_fractions() -> Result<()> {
     let mut data = whole(Metric::Euclidean, 20, 1_500, (0.0, 255.0))?;
     let graph = build(&data)?;
     let bytes = save(&graph)?.0;
-    // Not one of the sample, which is every second row.
     let at = 1_001 * data.space.row_bytes();
-    data.bytes[at..at + 4].copy_from_slice(&0.5f32.to_le_bytes());
-    let loaded = QuantizedGraph::load(data.space, graph.params(), &bytes)?;
-    assert!(!copied(&loaded, &data)?);
-    assert!(!loaded.may_copy(), "all were looked at");
-    assert_eq!(loaded.kept_bytes(), 0);
-    let anew = graph.empty_like_it()?;
-    fill(&anew, &data)?;
-    assert!(!anew.may_copy());
-    // The row is gone from one that is begun anew.
-    let without = anew.empty_like_it()?;
-    let rows = (0..1_500).filter(|row| *row != 1_001);
-    rows.into_iter()
-        .try_for_each(|row| without.insert(row, data.vector(row)))?;
-    assert!(without.may_copy() && copied(&without, &data)?);
-    check(&without, &data, &|row| row != 1_001, true);
+    let mut loaded = QuantizedGraph::load(data.space, graph.params(), &bytes)?;
+    for (odd, copied) in [(0.5f32, false), (256.0, false), (-1.0, false), (7.0, true)] {
+        data.bytes[at..at + 4].copy_from_slice(&odd.to_le_bytes());
+        assert_eq!(loaded.make_copies(&data, 0), copied, "{odd}");
+        check(&loaded, &data, &|row| row != 1_001, copied);
+    }
+    let params = QuantizedParams {
+        edge_codes: false,
+        ..graph.params()
+    };
+    let mut compact = QuantizedGraph::load(data.space, params, &bytes)?;
+    assert!(!compact.make_copies(&data, 0));
+    assert_eq!((compact.bytes_of_copies(), compact.kept_bytes()), (0, 0));
     Ok(())
 }
 
@@ -309,7 +283,7 @@ fn rows_that_came_in_haste_have_copies() -> Result<()> {
 fn rows_that_come_and_go_keep_their_own() -> Result<()> {
     let mut data = whole(Metric::Cosine, 16, 4_000, (0.0, 63.0))?;
     multiples(&mut data);
-    let graph = prepared(&data, QuantizedParams::default())?;
+    let mut graph = prepared(&data, QuantizedParams::default())?;
     (0..2_000).try_for_each(|row| graph.insert(row, data.vector(row)))?;
     let mut lives: Vec<bool> = (0..4_000).map(|row| row < 2_000).collect();
     let mut dice = Dice(3);
@@ -322,8 +296,11 @@ fn rows_that_come_and_go_keep_their_own() -> Result<()> {
         }
         graph.retire(&|row| !lives[row as usize])?;
         if coming % 500 == 0 {
-            graph.let_go();
-            assert!(copied(&graph, &data)?);
+            // As after a restart in the middle, with nodes that are free.
+            let bytes = save(&graph)?.0;
+            graph = QuantizedGraph::load(data.space, graph.params(), &bytes)?;
+            graph.retire(&|row| !lives[row as usize])?;
+            assert!(graph.make_copies(&data, 0));
         }
         while graph.remove(50) != Progress::Ended {
             check(&graph, &data, &|row| lives[row as usize], true);
