@@ -224,8 +224,7 @@ impl Graph {
         }
     }
 
-    /// Keeps in memory what searches read of more blocks, of as many as fit into so many bytes. Copies of vectors of whole numbers are made by
-    /// a graph itself.
+    /// Keeps in memory what searches read of more blocks, of as many as fit into so many bytes.
     pub(crate) fn keep(&self, bytes: u64) {
         if let Graph::SpFresh { index, .. } = self {
             index.keep(usize::try_from(bytes).unwrap_or(usize::MAX));
