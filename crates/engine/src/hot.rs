@@ -43,7 +43,7 @@ pub(crate) fn keep_some(shared: &Shared) -> bool {
     if copies > 0 && copies.saturating_add(in_files) > free {
         // They do not come back soon, so what only seems to be in use, or is dead, does not count against them.
         let more = copies.saturating_add(in_files);
-        let more = more.saturating_sub(free_of(shared, Reckoned::Now));
+        let more = more.saturating_sub(free_now(shared));
         let_copies_go(copied, more);
         return false;
     }
@@ -77,13 +77,13 @@ pub(crate) fn may_copy(shared: &Shared, bytes: u64) -> bool {
     let (graphs, copied) = keeping(&shared.catalog);
     let in_files: u64 = graphs.iter().map(|graph| graph.bytes_in_files()).sum();
     let kept = of_all(&copied).saturating_add(in_files);
-    bytes.saturating_add(kept) <= room_of(free_of(shared, Reckoned::Now))
+    bytes.saturating_add(kept) <= room_of(free_now(shared))
 }
 
 /// What is free beside what is needed and what is to come.
-fn free_of(shared: &Shared, how: Reckoned) -> u64 {
+fn free_now(shared: &Shared) -> u64 {
     let needed = memory::in_use(&shared.catalog).needed();
-    let to_come = memory::to_come(&shared.catalog, &shared.options, None, how);
+    let to_come = memory::to_come(&shared.catalog, &shared.options, None, Reckoned::Now);
     let free = shared.options.memory_limit.saturating_sub(needed);
     free.saturating_sub(to_come)
 }

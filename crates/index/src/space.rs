@@ -279,14 +279,14 @@ fn exact_inverse_norm(floats: &[f32]) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn bytes(values: &[f32]) -> Vec<u8> {
+    pub(crate) fn bytes(values: &[f32]) -> Vec<u8> {
         values.iter().flat_map(|x| x.to_le_bytes()).collect()
     }
 
-    fn space(metric: Metric, dim: usize) -> Space {
+    pub(crate) fn space(metric: Metric, dim: usize) -> Space {
         Space {
             scalar: Scalar::F32,
             metric,

@@ -36,7 +36,7 @@ mod queries;
 mod rows;
 mod sql;
 
-/// Of batches that were sealed into files the system's allocator keeps the memory, a third of what a database in memory takes.
+/// The system's allocator keeps the memory of batches that were sealed, which a database in memory holds a second time then.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

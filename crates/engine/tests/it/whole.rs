@@ -68,12 +68,18 @@ fn check(engine: &Engine, copied: bool) {
     assert!(hits >= 380, "{hits} of 400");
 }
 
-#[test]
-fn copies_stay_through_changes_and_restarts_until_a_vector_has_a_fraction() {
+/// An engine with rows of whole numbers, of which there are copies.
+fn begun() -> (MemoryDisk, Engine) {
     let disk = MemoryDisk::new();
     let engine = open(&disk);
     put(&engine, &rows(0..ROWS, 0.0));
     check(&engine, true);
+    (disk, engine)
+}
+
+#[test]
+fn copies_stay_through_changes_and_restarts_until_a_vector_has_a_fraction() {
+    let (disk, engine) = begun();
     delete(&engine, 0..500);
     put(&engine, &rows(1_000..1_500, 0.0));
     check(&engine, true);
@@ -92,10 +98,7 @@ fn copies_stay_through_changes_and_restarts_until_a_vector_has_a_fraction() {
 
 #[test]
 fn they_give_way_to_rows_and_come_back_at_the_next_start() {
-    let disk = MemoryDisk::new();
-    let engine = open(&disk);
-    put(&engine, &rows(0..ROWS, 0.0));
-    check(&engine, true);
+    let (disk, engine) = begun();
     engine.checkpoint().expect("a checkpoint");
     let memory = engine.memory();
     engine.close().expect("closed");

@@ -1,7 +1,7 @@
 //! Copies of stored vectors, a byte an element, of vectors that consist of whole numbers.
 //!
 //! What was pixels, counts, or descriptors is often stored as `float32` though each element is a whole number that fits into a
-//! byte. A search compares its last candidates by the stored vectors, which is a third of all that it reads: of such, a
+//! byte. A search compares its last candidates by the stored vectors, which is much of what it reads: of such, a
 //! copy with a quarter of the bytes tells the same distance, to the last bit, since kernels widen elements before they compare.
 //!
 //! Good for `float32` whose sample has whole numbers alone, from 0 to 255 or from -128 to 127. Of all others there are no copies, and
@@ -241,26 +241,16 @@ fn narrow(form: Scalar, vector: &[u8], out: &mut Vec<u8>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::space::tests::{bytes, space};
     use longbow_kernels::Metric;
-
-    fn bytes(floats: &[f32]) -> Vec<u8> {
-        floats.iter().flat_map(|x| x.to_le_bytes()).collect()
-    }
-
-    fn space(scalar: Scalar, dim: usize) -> Space {
-        Space {
-            scalar,
-            metric: Metric::Euclidean,
-            dim,
-        }
-    }
 
     #[test]
     fn a_sample_of_whole_numbers_has_a_form() {
+        let floats = space(Metric::Euclidean, 2);
         let check = |rows: &[&[f32]], expected| {
             let rows: Vec<Vec<u8>> = rows.iter().map(|row| bytes(row)).collect();
             let sample = rows.iter().map(Vec::as_slice);
-            assert_eq!(form_of(space(Scalar::F32, 2), sample), expected, "{rows:?}");
+            assert_eq!(form_of(floats, sample), expected, "{rows:?}");
         };
         check(&[&[0.0, 255.0], &[7.0, 1.0]], Some(Scalar::U8));
         check(&[&[0.0, 127.0], &[-128.0, 1.0]], Some(Scalar::I8));
@@ -274,7 +264,8 @@ mod tests {
         check(&[], None);
         let halves = [0u8, 0, 0, 0];
         let sample = [&halves[..]].into_iter();
-        assert_eq!(form_of(space(Scalar::F16, 2), sample), None);
+        let scalar = Scalar::F16;
+        assert_eq!(form_of(Space { scalar, ..floats }, sample), None);
     }
 
     #[test]
