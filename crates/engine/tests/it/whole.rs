@@ -13,15 +13,14 @@ use crate::quantized::{DIM, delete, found, open, options, schema, vector, wait_f
 
 const ROWS: i64 = 4_000;
 
-/// Whole numbers around 60, and `odd` in the first place of the last row.
+/// Whole numbers around 60, and `odd` more in the first place of each row.
 fn rows(ids: Range<i64>, odd: f32) -> RecordBatch {
     let schema = schema("euclidean", DataType::Float32, None);
     let numbers = ids.clone().flat_map(|id| vector(id as u64));
     let mut numbers: Vec<f32> = numbers
         .map(|x| (12.0 * x).round().clamp(0.0, 255.0))
         .collect();
-    let last = numbers.len() - DIM;
-    numbers[last] += odd;
+    numbers.iter_mut().step_by(DIM).for_each(|x| *x += odd);
     let DataType::FixedSizeList(item, _) = schema.field(1).data_type() else {
         panic!("the second column has vectors");
     };
@@ -78,7 +77,7 @@ fn begun() -> (MemoryDisk, Engine) {
 }
 
 #[test]
-fn copies_stay_through_changes_and_restarts_until_a_vector_has_a_fraction() {
+fn copies_stay_through_changes_and_restarts_until_many_vectors_have_fractions() {
     let (disk, engine) = begun();
     delete(&engine, 0..500);
     put(&engine, &rows(1_000..1_500, 0.0));
@@ -90,7 +89,14 @@ fn copies_stay_through_changes_and_restarts_until_a_vector_has_a_fraction() {
     wait_for_the_index(&engine);
     assert_eq!(engine.rebuilt_graphs(), 0);
     check(&engine, true);
-    put(&engine, &rows(ROWS..ROWS + 100, 0.5));
+    put(&engine, &rows(ROWS..ROWS + 500, 0.5));
+    check(&engine, true);
+    engine.checkpoint().expect("a checkpoint");
+
+    let disk = disk.crash();
+    let engine = open(&disk);
+    check(&engine, true);
+    put(&engine, &rows(ROWS + 500..ROWS + 2_000, 0.5));
     check(&engine, false);
     engine.checkpoint().expect("a checkpoint");
     check(&open(&disk.crash()), false);

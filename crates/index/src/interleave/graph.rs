@@ -79,7 +79,7 @@ impl World {
         }
     }
 
-    /// A world of whole numbers, but for one element of row [`ODD`]. A graph that is prepared keeps copies of vectors until that row comes.
+    /// A world of whole numbers, but for one element of row [`ODD`]. A graph that is prepared keeps copies of all other vectors.
     fn of_whole_numbers() -> Self {
         let mut world = World::new(true);
         for (row, bytes) in (0..).zip(&mut world.rows.0) {
@@ -265,9 +265,8 @@ fn no_row_is_missed_whose_node_is_another_then() {
     });
 }
 
-/// Who met a node without a copy of its vector looks for none.
-#[test]
-fn distances_are_those_of_the_rows_while_copies_end() {
+/// Rows of which one has no copy come and go, and the copies end beside that or not.
+fn whole_rows_come_and_go(ends: bool) {
     explore(8, || {
         let world = World::of_whole_numbers();
         world.insert(0..FIRST);
@@ -277,8 +276,23 @@ fn distances_are_those_of_the_rows_while_copies_end() {
             scope.spawn(|| world.insert(FIRST + EACH..ALL));
             scope.spawn(|| world.remove());
             scope.spawn(|| world.search(1));
+            if ends {
+                scope.spawn(|| world.graph.let_go());
+            }
         });
         world.search(ODD);
-        assert_eq!(world.graph.kept_bytes(), 0);
+        assert_eq!(world.graph.kept_bytes() == 0, ends);
     });
+}
+
+/// Who met a node whose vector has no copy reads the vector.
+#[test]
+fn distances_are_those_of_the_rows_where_one_has_no_copy() {
+    whole_rows_come_and_go(false);
+}
+
+/// Who met a node looks for its copy only then, and finds none or its own.
+#[test]
+fn distances_are_those_of_the_rows_while_copies_end() {
+    whole_rows_come_and_go(true);
 }

@@ -80,8 +80,10 @@ impl<'a> Ahead<'a> {
     /// As [`Ahead::ask`].
     #[inline(always)]
     unsafe fn vector(&self, blocks: &Blocks, node: u32) -> (*const u8, usize) {
-        if let Some(kept) = &**self.copies.load() {
-            return kept.place(node);
+        let copies = self.copies.load();
+        // SAFETY: the caller vouches for the node.
+        if let Some(place) = unsafe { Option::as_ref(&copies).and_then(|kept| kept.place(node)) } {
+            return place;
         }
         // SAFETY: the caller vouches for the node.
         let row = unsafe { blocks.row(node) };

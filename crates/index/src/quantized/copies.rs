@@ -4,27 +4,37 @@
 //! byte. A search compares its last candidates by the stored vectors, which is much of what it reads: of such, a
 //! copy with a quarter of the bytes tells the same distance, to the last bit, since kernels widen elements before they compare.
 //!
-//! Good for `float32` whose sample has whole numbers alone, from 0 to 255 or from -128 to 127. Of all others there are no copies, and
-//! nothing is spent on them but a look at the sample.
+//! Good for `float32` of which almost all vectors in a sample consist of whole numbers from 0 to 255, or from -128 to 127. Of all others
+//! there are no copies, and nothing is spent on them but a look at the sample.
 //!
-//! # All or none
+//! # Odd ones
 //!
-//! Copies are of every node of the lowest level. The first vector that is inserted and has another element ends them, and so does
-//! who needs their memory: then searches read the stored vectors, as without. They are in no checkpoint, but made anew from the rows when
-//! one is read.
+//! A vector with another element is odd: it has no copy, a mark says so, and it is read itself. While none is odd, no mark is looked at.
+//! Where more than a quarter is odd, the copies end, and so they do where their memory is needed ([`Copies::end`]): then
+//! searches read the stored vectors, as without. They are in no checkpoint, but made anew from the rows when one is read.
 //!
-//! A search looks for copies when its walk has ended, not before. So it finds none unless each node that it met has one: who inserts a node
-//! without a copy ends them before an edge leads to the node.
+//! A search looks for copies when its walk has ended, not before. So each node that it met has a copy or a mark, or there are none: who
+//! inserts a node sees to that before an edge leads to the node.
 
 use std::sync::Arc;
 
 use longbow_kernels::Scalar;
+
+use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use super::QuantizedGraph;
 use crate::checkpoint::VectorSource;
 use crate::chunks::Chunks;
 use crate::space::Space;
 use crate::sync::{ArcSwap, Loaded};
+
+/// Odd vectors that end no copies, however few others there are yet.
+const FEW: u32 = 16;
+/// Copies end where more than one vector in so many is odd: their room is taken, but searches gain nothing by it.
+const ONE_IN: u32 = 4;
+/// Marks of nodes.
+const ODD: u8 = 0;
+const WHOLE: u8 = 1;
 
 /// The copies of a graph's vectors, if there are any.
 pub(super) struct Copies {
@@ -37,6 +47,16 @@ pub(super) struct Kept {
     dim: usize,
     /// By node.
     vectors: Chunks,
+    /// By node: a byte, [`ODD`] or [`WHOLE`].
+    marks: Chunks,
+    count: Count,
+}
+
+/// How many vectors came, whatever became of them since.
+#[derive(Default)]
+struct Count {
+    all: AtomicU32,
+    odd: AtomicU32,
 }
 
 impl Copies {
@@ -70,34 +90,43 @@ impl Copies {
         self.kept.load()
     }
 
-    /// Makes the copy of a stored vector that is about to be inserted, or ends them all.
+    /// Makes the copy of a stored vector that is about to be inserted; it is empty where the vector is odd, or there are no copies.
     pub(super) fn prepare(&self, vector: &[u8], out: &mut Vec<u8>) {
         out.clear();
         if let Some(form) = self.form()
             && !narrow(form, vector, out)
         {
-            self.end();
+            out.clear();
         }
     }
 
-    /// Keeps the prepared copy of a node's vector, to which nothing leads yet.
+    /// Keeps the prepared copy of a node's vector, to which nothing leads yet. Ends all where too many are odd.
     pub(super) fn set(&self, node: u32, copy: &[u8]) {
         if let Some(kept) = &**self.load() {
-            // Copies begin while no insert runs, and a vector that does not fit has ended them.
-            assert_eq!(copy.len(), kept.dim, "the copy of a vector");
-            // SAFETY: nobody reads it before something leads to the node.
+            // SAFETY: nobody reads it before something leads to the node. Copies begin while no insert runs, so this was prepared for them.
             unsafe { kept.set(node, copy) };
+            if !kept.count.is_worth_it() {
+                self.end();
+            }
         }
     }
 
-    /// Gives a node the copy of another.
+    /// Gives a node the copy of another, or none if the other has none.
     ///
     /// # Safety
     /// Both were inserted, and no search compares that of the first: the row that it had is dead for all, and it gets its next one later.
     pub(super) unsafe fn hand_on(&self, to: u32, from: u32) {
         if let Some(kept) = &**self.load() {
-            // SAFETY: as long as there are copies, all nodes that were inserted have one; the caller sees to readers.
-            unsafe { std::ptr::copy_nonoverlapping(kept.at(from), kept.at(to), kept.dim) };
+            // SAFETY: as long as there are copies, all nodes that were inserted have a mark, and room for one; the caller sees to readers.
+            unsafe {
+                match kept.is_whole(from) {
+                    true => {
+                        std::ptr::copy_nonoverlapping(kept.at(from), kept.at(to), kept.dim);
+                        kept.mark(to, WHOLE);
+                    }
+                    false => kept.mark(to, ODD),
+                }
+            }
         }
     }
 
@@ -112,24 +141,52 @@ impl Kept {
             form,
             dim,
             vectors: Chunks::new(dim),
+            marks: Chunks::new(1),
+            count: Count::default(),
         }
     }
 
     fn bytes(&self) -> usize {
-        self.vectors.bytes()
+        self.vectors.bytes() + self.marks.bytes()
     }
 
     /// # Safety
-    /// Nobody reads that of the node meanwhile, and the copy has `dim` bytes.
+    /// Nobody reads that of the node meanwhile, and the copy has `dim` bytes, or none where the vector is odd.
     unsafe fn set(&self, node: u32, copy: &[u8]) {
         self.vectors.reserve(node);
-        // SAFETY: the item was just reserved, and has as many bytes; the caller sees to readers.
-        unsafe { std::ptr::copy_nonoverlapping(copy.as_ptr(), self.at(node), self.dim) };
+        self.marks.reserve(node);
+        let is_whole = !copy.is_empty();
+        // Before the mark: whoever finds it finds that not all are whole.
+        self.count.add(is_whole);
+        // SAFETY: the items were just reserved, and have as many bytes; the caller sees to readers.
+        unsafe {
+            if is_whole {
+                assert_eq!(copy.len(), self.dim, "the copy of a vector");
+                std::ptr::copy_nonoverlapping(copy.as_ptr(), self.at(node), self.dim);
+            }
+            self.mark(node, if is_whole { WHOLE } else { ODD });
+        }
     }
 
-    /// Where the copy of a node's vector is, and how many bytes: to be asked for, not to be read.
-    pub(super) fn place(&self, node: u32) -> (*const u8, usize) {
-        (self.at(node), self.dim)
+    /// # Safety
+    /// The node was reserved.
+    unsafe fn mark(&self, node: u32, mark: u8) {
+        let at = self.marks.at(node).cast::<AtomicU8>();
+        // SAFETY: the item is there, as long as these are, and nobody but by atomic operations reads it.
+        unsafe { at.as_ref() }.store(mark, Ordering::Release);
+    }
+
+    /// Whether the vector of a node has a copy.
+    ///
+    /// # Safety
+    /// The node was inserted, which happened before these were loaded.
+    #[inline(always)]
+    unsafe fn is_whole(&self, node: u32) -> bool {
+        if self.count.odd.load(Ordering::Acquire) == 0 {
+            return true;
+        }
+        // SAFETY: the item was written before something led to the node, and is written by atomic operations from then on.
+        unsafe { self.marks.at(node).cast::<AtomicU8>().as_ref() }.load(Ordering::Acquire) == WHOLE
     }
 
     /// The type of the elements.
@@ -143,14 +200,46 @@ impl Kept {
         self.vectors.at(node).as_ptr()
     }
 
-    /// The copy of a node's vector.
+    /// Where the copy of a node's vector is, and how many bytes: to be asked for, not to be read. Nothing if the vector is odd.
     ///
     /// # Safety
-    /// The node was inserted, which happened before these were loaded, and its row is not dead for all.
+    /// The node was inserted, which happened before these were loaded.
     #[inline(always)]
-    pub(super) unsafe fn vector(&self, node: u32) -> &[u8] {
-        // SAFETY: as long as there are copies, all nodes that were inserted have one, of `dim` bytes.
-        unsafe { std::slice::from_raw_parts(self.at(node), self.dim) }
+    pub(super) unsafe fn place(&self, node: u32) -> Option<(*const u8, usize)> {
+        // SAFETY: the caller vouches for the node.
+        let is_whole = unsafe { self.is_whole(node) };
+        is_whole.then(|| (self.at(node).cast_const(), self.dim))
+    }
+
+    /// The copy of a node's vector, unless that is odd.
+    ///
+    /// # Safety
+    /// As for [`Kept::place`], and the row of the node is not dead for all.
+    #[inline(always)]
+    pub(super) unsafe fn vector(&self, node: u32) -> Option<&[u8]> {
+        // SAFETY: the caller vouches for the node, whose copy has `dim` bytes, and for who writes.
+        unsafe {
+            let (at, bytes) = self.place(node)?;
+            Some(std::slice::from_raw_parts(at, bytes))
+        }
+    }
+}
+
+impl Count {
+    fn add(&self, is_whole: bool) {
+        self.all.fetch_add(1, Ordering::Relaxed);
+        if !is_whole {
+            self.odd.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Whether few enough are odd.
+    fn is_worth_it(&self) -> bool {
+        let (all, odd) = (
+            self.all.load(Ordering::Relaxed),
+            self.odd.load(Ordering::Relaxed),
+        );
+        odd <= FEW || odd <= all / ONE_IN
     }
 }
 
@@ -164,7 +253,7 @@ impl QuantizedGraph {
         } else {
             0
         };
-        nodes as usize * self.space.dim
+        nodes as usize * (self.space.dim + size_of_val(&WHOLE))
     }
 
     /// Makes copies of vectors that consist of whole numbers, if they do: of a graph that was just read, and is known to nobody. `vectors` has those of
@@ -181,7 +270,7 @@ impl QuantizedGraph {
         is_some
     }
 
-    /// Copies of all vectors with elements of this type, if all are there and fit.
+    /// Copies of all vectors with elements of this type, if all are there and few are odd.
     fn copied(&self, form: Scalar, (vectors, end): (&dyn VectorSource, u64)) -> Option<Kept> {
         let kept = Kept::new(form, self.space.dim);
         let mut copy = Vec::with_capacity(self.space.dim);
@@ -190,35 +279,44 @@ impl QuantizedGraph {
             // SAFETY: no insert runs, so all nodes that were claimed are written.
             let row = unsafe { self.ground().blocks.row(node) };
             match vectors.vector(row) {
-                Some(vector) if narrow(form, vector, &mut copy) => {}
+                Some(vector) => {
+                    if !narrow(form, vector, &mut copy) {
+                        copy.clear();
+                    }
+                }
                 None if row < end => copy.resize(self.space.dim, 0),
-                _ => return None,
+                None => return None,
             }
             // SAFETY: nobody else knows of these.
             unsafe { kept.set(node, &copy) };
+            if !kept.count.is_worth_it() {
+                return None;
+            }
         }
         Some(kept)
     }
 }
 
-/// The type of one byte that has all elements of some stored vectors, if there is one.
+/// The type of one byte that has all elements of most stored vectors, if there is one.
 pub(super) fn form_of<'a>(
     space: Space,
     sample: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> Option<Scalar> {
-    if space.scalar != Scalar::F32 || sample.clone().next().is_none() {
+    let all = sample.clone().count();
+    if space.scalar != Scalar::F32 || all == 0 {
         return None;
     }
     let mut room = Vec::with_capacity(space.dim);
-    let mut fits = |form: Scalar| {
-        sample.clone().all(|vector| {
+    let mut odd = |form: Scalar| {
+        let is_odd = |vector: &&[u8]| {
             room.clear();
-            narrow(form, vector, &mut room)
-        })
+            !narrow(form, vector, &mut room)
+        };
+        sample.clone().filter(is_odd).count()
     };
-    [Scalar::U8, Scalar::I8]
-        .into_iter()
-        .find(|form| fits(*form))
+    let forms = [Scalar::U8, Scalar::I8].map(|form| (odd(form), form));
+    let (odd, form) = forms.into_iter().min_by_key(|(odd, _)| *odd)?;
+    (odd <= all / ONE_IN as usize).then_some(form)
 }
 
 /// Appends the elements of `float32` as bytes; false if one is none.
@@ -245,7 +343,7 @@ mod tests {
     use longbow_kernels::Metric;
 
     #[test]
-    fn a_sample_of_whole_numbers_has_a_form() {
+    fn a_sample_with_few_odd_ones_has_a_form() {
         let floats = space(Metric::Euclidean, 2);
         let check = |rows: &[&[f32]], expected| {
             let rows: Vec<Vec<u8>> = rows.iter().map(|row| bytes(row)).collect();
@@ -255,6 +353,11 @@ mod tests {
         check(&[&[0.0, 255.0], &[7.0, 1.0]], Some(Scalar::U8));
         check(&[&[0.0, 127.0], &[-128.0, 1.0]], Some(Scalar::I8));
         check(&[&[0.0, 128.0], &[-1.0, 1.0]], None);
+        let (pixel, signed, odd) = (&[0.0, 200.0][..], &[-7.0, 1.0][..], &[0.5, 1.0][..]);
+        check(&[pixel, pixel, odd, pixel], Some(Scalar::U8));
+        check(&[signed, odd, signed, signed], Some(Scalar::I8));
+        check(&[pixel, signed, pixel, pixel], Some(Scalar::U8));
+        check(&[odd, pixel, pixel, odd], None);
         check(&[&[256.0, 0.0]], None);
         check(&[&[-129.0, 0.0]], None);
         check(&[&[1.0, 2.0], &[0.5, 2.0]], None);
@@ -268,29 +371,69 @@ mod tests {
         assert_eq!(form_of(Space { scalar, ..floats }, sample), None);
     }
 
+    /// Keeps the copy of a vector, if it is not odd.
+    fn keep(copies: &Copies, node: u32, row: &[f32]) {
+        let mut room = vec![7];
+        copies.prepare(&bytes(row), &mut room);
+        copies.set(node, &room);
+    }
+
+    /// Checks the copy of a node.
+    fn check(kept: &Kept, node: u32, expected: Option<&[u8]>) {
+        // SAFETY: the node was set, and nobody writes it meanwhile.
+        let (found, place) = unsafe { (kept.vector(node), kept.place(node)) };
+        assert_eq!(found, expected, "{node}");
+        assert_eq!(
+            place,
+            expected.map(|_| (kept.at(node).cast_const(), kept.dim))
+        );
+    }
+
     #[test]
-    fn the_first_vector_that_does_not_fit_ends_them() {
-        let (copies, mut room) = (Copies::new(), Vec::new());
-        copies.prepare(&bytes(&[1.0, 2.0]), &mut room);
-        copies.set(0, &room);
+    fn odd_ones_have_none_and_end_them_where_they_are_many() {
+        let copies = Copies::new();
+        keep(&copies, 0, &[1.0, 2.0]);
         assert_eq!((copies.bytes(), copies.form()), (0, None));
         copies.begin(Some(Scalar::I8), 2);
-        for (node, row) in (0..).zip([[1.0, -2.0], [3.0, 4.0]]) {
-            copies.prepare(&bytes(&row), &mut room);
-            copies.set(node, &room);
+        for (node, row) in (0..).zip([[1.0, -2.0], [3.0, 4.0], [0.5, 1.0]]) {
+            keep(&copies, node, &row);
         }
-        // SAFETY: both nodes have a copy, and nobody reads them meanwhile.
-        unsafe { copies.hand_on(0, 1) };
+        assert!(copies.bytes() > 0);
         let kept = copies.load();
         let kept = Option::as_ref(&kept).expect("copies");
-        // SAFETY: both nodes have a copy.
-        let both = unsafe { [kept.vector(0), kept.vector(1)] };
-        assert_eq!((kept.form(), both), (Scalar::I8, [&[3, 4][..]; 2]));
-        assert!(copies.bytes() > 0);
-        copies.prepare(&bytes(&[0.5, 0.0]), &mut room);
-        assert_eq!((copies.bytes(), copies.form()), (0, None));
+        assert_eq!(kept.form(), Scalar::I8);
+        check(kept, 0, Some(&[1, 0xfe]));
+        check(kept, 1, Some(&[3, 4]));
+        check(kept, 2, None);
+        for (to, from, expected) in [
+            (0, 1, Some(&[3, 4][..])),
+            (1, 2, None),
+            (2, 0, Some(&[3, 4])),
+            (2, 1, None),
+        ] {
+            // SAFETY: all three were set, and nobody reads them meanwhile.
+            unsafe { copies.hand_on(to, from) };
+            check(kept, to, expected);
+        }
+        for node in 3..100 {
+            keep(&copies, node, &[200.0, 0.0]);
+            assert_eq!(copies.form().is_some(), node <= FEW + 1, "{node}");
+        }
         // Of one that was made before they ended.
         copies.set(2, &[5, 6]);
-        assert_eq!(both, [&[3, 4][..]; 2], "who reads them still may");
+        check(kept, 0, Some(&[3, 4]));
+    }
+
+    #[test]
+    fn a_quarter_may_be_odd() {
+        let copies = Copies::new();
+        copies.begin(Some(Scalar::U8), 1);
+        for node in 0..1_000 {
+            let is_odd = node % 4 == 3;
+            keep(&copies, node, &[if is_odd { 0.5 } else { 1.0 }]);
+        }
+        assert_eq!(copies.form(), Some(Scalar::U8));
+        keep(&copies, 1_000, &[0.5]);
+        assert_eq!((copies.bytes(), copies.form()), (0, None));
     }
 }

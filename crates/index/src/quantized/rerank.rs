@@ -60,15 +60,16 @@ impl QuantizedGraph {
         copies: Option<&Kept>,
         originals: &dyn VectorSource,
     ) {
+        let node = candidate.node();
         // SAFETY: walks find nodes that were written, and have ended.
-        let vector = unsafe {
-            match copies {
-                Some(copies) => Some(copies.vector(candidate.node())),
-                None => originals.vector(self.ground().blocks.row(candidate.node())),
-            }
-        };
-        if let Some(vector) = vector {
-            prefetch_all(vector.as_ptr(), vector.len());
+        let copy = unsafe { copies.and_then(|copies| copies.place(node)) };
+        let place = copy.or_else(|| {
+            // SAFETY: as above.
+            let vector = originals.vector(unsafe { self.ground().blocks.row(node) })?;
+            Some((vector.as_ptr(), vector.len()))
+        });
+        if let Some((at, bytes)) = place {
+            prefetch_all(at, bytes);
         }
     }
 
@@ -89,7 +90,7 @@ impl QuantizedGraph {
         } = scratch;
         let blocks = &self.ground().blocks;
         let mut top = TopK::new(k);
-        // The walk has ended: what it found has copies, or there are none.
+        // The walk has ended: what it found has copies or marks, or there are none.
         let copies = self.copies.load();
         let copies = Option::as_ref(&copies);
         let ahead = self.on_their_way(copies);
@@ -108,7 +109,7 @@ impl QuantizedGraph {
         top.into_sorted()
     }
 
-    /// Compares the vector of a node that was found, which is read where there are no copies.
+    /// Compares the vector of a node that was found, which is read where there is no copy.
     #[inline(always)]
     pub(super) fn compare_exactly(
         &self,
@@ -120,12 +121,12 @@ impl QuantizedGraph {
         // SAFETY: nodes that were found were written, before copies were looked for.
         let (row, copy) = unsafe {
             let row = self.ground().blocks.row(candidate.node());
-            (row, copies.map(|copies| copies.vector(candidate.node())))
+            let copy =
+                copies.and_then(|copies| Some((copies.form(), copies.vector(candidate.node())?)));
+            (row, copy)
         };
-        let compared = match (copies, copy) {
-            (Some(copies), Some(copy)) => Some((copies.form(), copy)),
-            _ => originals.vector(row).map(|own| (self.space.scalar, own)),
-        };
+        let own = || originals.vector(row).map(|own| (self.space.scalar, own));
+        let compared = copy.or_else(own);
         if let Some((scalar, vector)) = compared {
             stats.distance_computations += 1;
             stats.bytes_touched += vector.len() as u64;

@@ -105,7 +105,7 @@ impl QuantizedGraph {
             ..
         } = scratch;
         let mut top = TopK::new(k);
-        // The nodes were found: they have copies, or there are none.
+        // The nodes were found: they have copies or marks, or there are none.
         let copies = self.copies.load();
         let copies = Option::as_ref(&copies);
         let mut compare = |candidate: &Candidate, top: &mut TopK| {

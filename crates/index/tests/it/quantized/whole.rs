@@ -131,20 +131,58 @@ fn other_vectors_and_compact_graphs_have_none() -> Result<()> {
     Ok(())
 }
 
+/// Adds a fraction to the first element of some rows, so that there are no copies of these.
+fn make_odd(data: &mut Data, is_odd: impl Fn(usize) -> bool) {
+    let (row_bytes, rows) = (data.space.row_bytes(), data.rows());
+    for row in (0..rows).filter(|row| is_odd(*row)) {
+        let first = &mut data.bytes[row * row_bytes..][..4];
+        let x = f32::from_le_bytes([first[0], first[1], first[2], first[3]]);
+        first.copy_from_slice(&(x.floor() + 0.5).to_le_bytes());
+    }
+}
+
+/// Whether a row has a fraction.
+fn is_odd(data: &Data, row: u64) -> bool {
+    let (elements, _) = data.vector(row).as_chunks::<4>();
+    elements
+        .iter()
+        .any(|bytes| f32::from_le_bytes(*bytes).fract() != 0.0)
+}
+
+/// As [`check`], of data of which some rows are odd: all but these are compared by copies.
+fn check_odd(graph: &QuantizedGraph, data: &Data, visible: &(dyn Fn(u64) -> bool + Sync)) {
+    assert!(data.recall(graph, 10, 64, visible) >= 0.95);
+    assert!(graph.kept_bytes() > 0);
+    let mut odd = 0;
+    for query in &data.queries {
+        let stats = &mut SearchStats::default();
+        let expected = graph.search(query, 10, 64, visible, data, stats);
+        let mut found = graph.search(query, 10, 64, visible, &Nothing, stats);
+        assert!(found.iter().all(|found| !is_odd(data, found.row)));
+        let mut whole = expected.clone();
+        whole.retain(|found| !is_odd(data, found.row));
+        odd += expected.len() - whole.len();
+        found.truncate(whole.len());
+        assert_eq!(found, whole);
+        for found in expected {
+            let distance = query.distance(data.vector(found.row));
+            assert_eq!(found.distance.to_bits(), distance.to_bits());
+        }
+    }
+    assert!(odd > 0, "none is found");
+}
+
 #[test]
-fn a_vector_with_a_fraction_ends_them_beside_searches() -> Result<()> {
+fn few_odd_vectors_are_read_and_many_end_them_beside_searches() -> Result<()> {
     let mut data = whole(Metric::Euclidean, 24, 3_000, (0.0, 255.0))?;
-    let odd = 2_000;
-    let at = odd * data.space.row_bytes();
-    data.bytes[at..at + 4].copy_from_slice(&0.5f32.to_le_bytes());
+    make_odd(&mut data, |row| row >= 2_000 || row % 10 == 9);
     let graph = prepared(&data, QuantizedParams::default())?;
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let searching = scope.spawn(|| {
             let mut rounds = 0;
-            let odd = query_of(&data, odd as u64).expect("a query");
             while !done.load(Ordering::Acquire) || rounds == 0 {
-                for query in data.queries.iter().chain([&odd]) {
+                for query in &data.queries {
                     for found in search(&graph, &data, query, 10, 20) {
                         let distance = query.distance(data.vector(found.row));
                         assert_eq!(found.distance.to_bits(), distance.to_bits());
@@ -153,14 +191,17 @@ fn a_vector_with_a_fraction_ends_them_beside_searches() -> Result<()> {
                 rounds += 1;
             }
         });
-        let inserted = fill(&graph, &data);
+        let insert = || {
+            (0..2_000).try_for_each(|row| graph.insert(row, data.vector(row)))?;
+            check_odd(&graph, &data, &|row| row < 2_000);
+            (2_000..3_000).try_for_each(|row| graph.insert(row, data.vector(row)))
+        };
+        let inserted = insert();
         done.store(true, Ordering::Release);
         assert!(searching.join().is_ok(), "distances are those of the rows");
         inserted
     })?;
     check(&graph, &data, &all, false);
-    let found = search(&graph, &data, &query_of(&data, odd as u64)?, 1, 20);
-    assert_eq!((found[0].row, found[0].distance), (odd as u64, 0.0));
     Ok(())
 }
 
@@ -207,13 +248,30 @@ impl VectorSource for Few<'_> {
 }
 
 #[test]
-fn none_are_made_of_vectors_with_fractions() -> Result<()> {
+fn none_are_made_where_many_vectors_are_odd() -> Result<()> {
     let mut data = whole(Metric::Euclidean, 20, 1_500, (0.0, 255.0))?;
     let graph = build(&data)?;
     let bytes = save(&graph)?.0;
-    let at = 1_001 * data.space.row_bytes();
     let mut loaded = QuantizedGraph::load(data.space, graph.params(), &bytes)?;
-    for (odd, copied) in [(0.5f32, false), (256.0, false), (-1.0, false), (7.0, true)] {
+    for (one_in, copied) in [(1_500, true), (5, true), (3, false), (1, false)] {
+        make_odd(&mut data, |row| row % one_in == 0);
+        let anew = build(&data)?;
+        let bytes = save(&anew)?.0;
+        let mut loaded = QuantizedGraph::load(data.space, anew.params(), &bytes)?;
+        assert_eq!(loaded.make_copies(&data, 0), copied, "one in {one_in}");
+        match one_in {
+            5 => check_odd(&loaded, &data, &all),
+            _ => check(
+                &loaded,
+                &data,
+                &|row| !is_odd(&data, row) || !copied,
+                copied,
+            ),
+        }
+    }
+    for (odd, copied) in [(256.0f32, true), (-1.0, true)] {
+        let at = 1_001 * data.space.row_bytes();
+        let mut data = whole(Metric::Euclidean, 20, 1_500, (0.0, 255.0))?;
         data.bytes[at..at + 4].copy_from_slice(&odd.to_le_bytes());
         assert_eq!(loaded.make_copies(&data, 0), copied, "{odd}");
         check(&loaded, &data, &|row| row != 1_001, copied);
@@ -282,6 +340,8 @@ fn rows_that_came_in_haste_have_copies() -> Result<()> {
 #[test]
 fn rows_that_come_and_go_keep_their_own() -> Result<()> {
     let mut data = whole(Metric::Cosine, 16, 4_000, (0.0, 63.0))?;
+    // Half of it is whole again, so that nodes with a copy take the rows of nodes without, and the other way round.
+    make_odd(&mut data, |row| row % 36 == 0);
     multiples(&mut data);
     let mut graph = prepared(&data, QuantizedParams::default())?;
     (0..2_000).try_for_each(|row| graph.insert(row, data.vector(row)))?;
@@ -303,7 +363,7 @@ fn rows_that_come_and_go_keep_their_own() -> Result<()> {
             assert!(graph.make_copies(&data, 0));
         }
         while graph.remove(50) != Progress::Ended {
-            check(&graph, &data, &|row| lives[row as usize], true);
+            check_odd(&graph, &data, &|row| lives[row as usize]);
         }
         for row in coming..coming + 250 {
             graph.insert(row, data.vector(row))?;
@@ -313,12 +373,9 @@ fn rows_that_come_and_go_keep_their_own() -> Result<()> {
             .skip(coming as usize)
             .take(250)
             .for_each(|l| *l = true);
-        check(
-            &graph,
-            &data,
-            &|row| row < coming + 250 && lives[row as usize],
-            true,
-        );
+        check_odd(&graph, &data, &|row| {
+            row < coming + 250 && lives[row as usize]
+        });
     }
     Ok(())
 }
