@@ -40,9 +40,9 @@ macro_rules! metrics {
             }
         }
 
-        /// Names and labels of all metrics, in the order of the table.
+        /// Names, types, labels and help texts of all metrics, in the order of the table.
         #[cfg(test)]
-        const NAMES: &[(&str, &[&str])] = &[$(($name, &[$($label),*])),+];
+        const TABLE: &[(&str, &str, &[&str], &str)] = &[$(($name, stringify!($type), &[$($label),*], $help)),+];
     };
 }
 
@@ -216,7 +216,7 @@ mod tests {
         own.lock_wait.with_label_values(&["apply"]).observe(0.1);
         own.set_build_info("0.1.0", "avx2");
         let text = own.render();
-        for (name, labels) in NAMES {
+        for (name, _, labels, _) in TABLE {
             assert!(
                 text.contains(&format!("# HELP {name} ")),
                 "{name} in {text}"
@@ -246,6 +246,28 @@ mod tests {
             ),
             "{text}"
         );
+    }
+
+    /// The table in `docs/operations.md` is this one.
+    #[test]
+    fn the_page_for_operators_has_all_metrics() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operations.md");
+        let page = std::fs::read_to_string(path).expect("docs/operations.md");
+        let told: Vec<&str> = page
+            .lines()
+            .filter(|line| line.starts_with("| `longbow_"))
+            .collect();
+        let row = |(name, kind, labels, help): &(&str, &str, &[&str], &str)| {
+            let kind = match kind.trim_start_matches("Int").trim_end_matches("Vec") {
+                "Counter" => "counter",
+                "Gauge" => "gauge",
+                _ => "histogram",
+            };
+            let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
+            let labels = labels.join(", ");
+            format!("| `{name}` | {kind} | {labels} | {} |", help.trim())
+        };
+        assert_eq!(told, TABLE.iter().map(row).collect::<Vec<_>>());
     }
 
     #[test]

@@ -209,7 +209,7 @@ options! {
         wal_max_unsynced: Unsynced, Kind::Unsynced, Text("256MiB,1s");
         /// How the log is synced; none: only by checkpoints and a clean stop, so that a power loss may take what came since.
         wal_sync_method: WalSyncMethod, Choice(&["fdatasync", "dsync", "none"]), Text("fdatasync");
-        /// Records gathered into one write of the log.
+        /// Entries gathered into one write of the log: an entry is a batch of rows that was put, or a deletion.
         doput_batch_size or "storage_doput_batch_size": usize, Int(1, 100_000), Text("100");
         /// Batches made ready ahead of a reader.
         doget_pipeline_depth: usize, Int(1, 1024), Text("8");
@@ -241,9 +241,9 @@ options! {
         rabitq_ef_construction: usize, Int(8, 4096), Text("160");
         /// Shards of an index in postings, by row: threads that insert into different ones wait for each other only to write to the file, and long searches are read by as many threads as there are shards, or cores if these are fewer; but what is near a query is then in a posting of each. An index that there is keeps the number that it was made with.
         spfresh_shards: usize, Int(1, 64), Text("1");
-        /// Neighbours of a row in an HNSW graph.
+        /// Neighbours of a row in an HNSW graph; graphs of codes (see quantization) have a number of their own.
         hnsw_m: usize, Int(2, 128), Text("16");
-        /// Candidates looked at when a row is put into an HNSW graph.
+        /// Candidates looked at when a row is put into an HNSW graph; for graphs of codes it is rabitq_ef_construction.
         hnsw_ef_construction: usize, Int(8, 4096), Text("200");
         /// Candidates looked at by a search of any graph that doesn't say how many.
         hnsw_ef_search: usize, Int(1, 65_536), Text("50");
