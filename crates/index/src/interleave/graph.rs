@@ -267,7 +267,7 @@ fn no_row_is_missed_whose_node_is_another_then() {
 
 /// Rows of which one has no copy come and go, and the copies end beside that or not.
 fn whole_rows_come_and_go(ends: bool) {
-    explore(8, || {
+    explore(8, move || {
         let world = World::of_whole_numbers();
         world.insert(0..FIRST);
         assert!(world.graph.kept_bytes() > 0);
