@@ -144,7 +144,7 @@ class Reads:
             "timeout_ms": timeout_ms,
             "budget_ms": budget_ms,
         }
-        check_rerank(rerank, rerank_from)
+        check_rerank(rerank, rerank_from, cursor)
         if rerank is None:
             return self._backend.search(dataset, vector, options)
         options["k"] = max(k, 4 * k if rerank_from is None else whole("rerank_from", rerank_from))

@@ -184,6 +184,16 @@ def test_an_unknown_dataset_or_key_is_refused(client, wire, dataset) -> None:
             reader.read_chunk()
 
 
+def test_a_place_behind_the_end_of_the_log_is_refused(client, dataset) -> None:
+    client.insert(dataset, {"id": [1], "vector": [[1.0, 2.0]]})
+    end = max(change.sequence for change in client.changes())
+    # The next one is what a follower asks for that has seen all; another test may have written since.
+    for follow in (False, True):
+        with pytest.raises(longbow.FailedPrecondition, match="begin anew") as refused:
+            next(iter(client.changes(since=end + 1_000_000, follow=follow)))
+        assert refused.value.code == "ahead_of_log"
+
+
 def test_what_was_purged_is_refused_and_a_follower_keeps_what_it_needs(mine) -> None:
     put_much(mine, 8)
     mine.snapshot()

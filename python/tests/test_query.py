@@ -235,6 +235,11 @@ def test_a_second_opinion(client, animals) -> None:
     assert by_id["score"].to_pylist() == [11.0, 10.0, 9.0]
     with pytest.raises(longbow.InvalidArgument, match="bad_rerank"):
         client.search(animals, [0.0, 0.0], rerank=lambda found: [1.0])
+    for wrong in (None, 7, ["a"] * 40, [None] * 40, [float("nan")] * 40):
+        with pytest.raises(longbow.InvalidArgument, match="bad_rerank"):
+            client.search(animals, [0.0, 0.0], rerank=lambda found, wrong=wrong: wrong)
+    with pytest.raises(longbow.InvalidArgument, match="no cursor with rerank"):
+        client.search(animals, [0.0, 0.0], rerank=ids, cursor="")
     with pytest.raises(longbow.InvalidArgument, match="bad_rerank"):
         client.search(animals, [0.0, 0.0], rerank=5)
     with pytest.raises(longbow.InvalidArgument, match="rerank_from is 5"):
@@ -321,6 +326,21 @@ def test_the_gateway_does_what_flight_does(curl, remote, dataset) -> None:
     assert curl.json("/sql", {"sql": f'SELECT count(*) AS n FROM "{dataset}"'})[1]["rows"] == [
         {"n": 30}
     ]
+    own = [{"id": 0, "vector": [0, 0.5]}]
+    for asked, code, words in [
+        ("metric=euclidean", "metric_changed", "cosine"),
+        ("metric=bogus", "unknown_metric", "bogus"),
+        ("vectors=vector,nope", "bad_value", "nope"),
+        ("vectors=words", "bad_value", "words"),
+    ]:
+        status, told = curl.json(f"/datasets/{dataset}/rows?{asked}", own)
+        assert (status, told["code"]) == (400, code) and words in told["message"], told
+    status, told = curl.json(
+        f"/datasets/{dataset}/rows?metric=cosine", bytes(sink.getvalue()), Content_Type=arrow
+    )
+    assert (status, told["code"]) == (400, "bad_value")
+    status, told = curl.json(f"/datasets/{dataset}/rows?metric=cosine&vectors=vector", own)
+    assert (status, told["rows"]) == (200, 1)
     more = f"/datasets/{dataset}/rows?add_columns=false"
     status, told = curl.json(more, [{"id": 0, "vector": [0, 0.5], "word": "x"}])
     assert (status, told["code"]) == (400, "column_not_found")

@@ -1,5 +1,6 @@
 """The scripts for operators, against a real server."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,7 +40,8 @@ def test_a_server_passes_the_functional_checks(server: Server) -> None:
 
 def test_operations_go_from_a_put_to_a_deletion(server: Server) -> None:
     script("ops_test.py", server, "put", "--dataset", "d", "--rows", "300", "--dim", "8")
-    assert "d" in script("ops_test.py", server, "list")
+    listed = json.loads(script("ops_test.py", server, "--json", "list"))
+    assert [(one["name"], one["rows"]) for one in listed if one["name"] == "d"] == [("d", 300)]
     found = script("ops_test.py", server, "search", "--dataset", "d", "--k", "3", "--vector", str([0.5] * 8))
     assert "distance" in found, found
     for command in ("status", "snapshot", "namespaces"):

@@ -302,6 +302,10 @@ pub enum Error {
     )]
     SchemaGrew { dataset: String, sequence: u64 },
     #[error(
+        "the changes from {from} on were asked for, and the log ends before {next}: it is another one, or older than what was followed; begin anew from the rows"
+    )]
+    AheadOfLog { from: u64, next: u64 },
+    #[error(
         "the evaluation of the filter panicked: {0}; report this and filter otherwise, the node goes on"
     )]
     FilterPanicked(String),
@@ -377,6 +381,7 @@ impl Error {
             Error::BadEntry { .. } => "bad_log_entry",
             Error::Stopped(_) => "node_stopped",
             Error::SchemaGrew { .. } => "schema_grew",
+            Error::AheadOfLog { .. } => "ahead_of_log",
             Error::FilterPanicked(_) => "filter_panicked",
             Error::Timeout(_) => "timeout",
         }
@@ -392,6 +397,7 @@ impl Error {
             Error::NamespaceNotEmpty { .. }
             | Error::Locked { .. }
             | Error::SchemaGrew { .. }
+            | Error::AheadOfLog { .. }
             | Error::FolderRefused(_)
             | Error::NotADataFolder { .. } => Class::FailedPrecondition,
             Error::Unimplemented(_) => Class::Unimplemented,

@@ -50,15 +50,16 @@ impl Engine {
     /// The changes from a place in the log on; with a dataset only those of it, in the sequence numbers of the log.
     ///
     /// # Errors
-    /// If there is no dataset of that name, or if it takes the log to find its schema and the log cannot be read.
+    /// If the log ends before that place, if there is no dataset of that name, or if it takes the log to find its schema and the log cannot
+    /// be read.
     pub fn feed(&self, start: Start, dataset: Option<&str>) -> Result<Feed> {
         let shared = self.shared();
+        let end = *shared.applied.borrow() + 1;
         let next = match start {
+            // Who has seen more than there is would wait, and miss what comes instead.
+            Start::At(from) if from > end => return Err(Error::AheadOfLog { from, next: end }),
             Start::At(sequence) => sequence.max(1),
-            Start::Last(count) => {
-                let end = *shared.applied.borrow() + 1;
-                end.saturating_sub(count).max(shared.log.first_index())
-            }
+            Start::Last(count) => end.saturating_sub(count).max(shared.log.first_index()),
         };
         let known = self.catalog().datasets();
         let names = known.iter().map(|known| (known.number, known.name.clone()));

@@ -446,7 +446,14 @@ impl<'a> Searcher<'a> {
                 format!("the budget ran out with {before} rows found")
             }
             (Some(max), _) if got < before => {
-                format!("only {got} of the nearest {before} rows are within {max}")
+                let which = match found.strategy {
+                    Strategy::Exact | Strategy::ExactFiltered | Strategy::GraphThenExact => {
+                        "the nearest"
+                    }
+                    // It may have passed some by.
+                    _ => "what the index took for the nearest",
+                };
+                format!("only {got} of {which} {before} rows are within {max}")
             }
             (_, Some(_)) => {
                 format!("{before} of {} rows match the filter", self.view.live)

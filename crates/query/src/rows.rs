@@ -22,9 +22,9 @@ const MOST_FLOAT16: f64 = 65_504.0;
 /// How rows are read that a dataset does not say.
 #[derive(Debug, Clone, Default)]
 pub struct RowsAs {
-    /// Columns, beside `vector`, whose lists of numbers are vectors.
+    /// Columns, beside `vector`, whose lists of numbers are vectors; empty names are passed over.
     pub vectors: Vec<String>,
-    /// The metric of a dataset that the rows create.
+    /// The metric of a dataset that the rows create, or that is to be that of the one that there is.
     pub metric: Option<String>,
 }
 
@@ -33,7 +33,7 @@ pub struct RowsAs {
 /// `vector` a vector of float32 of the first row's length.
 ///
 /// # Errors
-/// InvalidArgument for what is no such JSON, and for a value that is not of its column's type.
+/// InvalidArgument for what is no such JSON, for a value that is not of its column's type, and for `vectors` that are none.
 pub fn read(bytes: &[u8], known: Option<&SchemaRef>, how: &RowsAs) -> Result<RecordBatch> {
     let rows = objects(bytes)?;
     let wrong = |error: ArrowError| {
@@ -57,13 +57,12 @@ pub fn read(bytes: &[u8], known: Option<&SchemaRef>, how: &RowsAs) -> Result<Rec
     let fields = inferred.fields().iter().map(field);
     let fields = fields.filter(|field| !field.data_type().is_null() || is_known(field.name()));
     let fields: Vec<FieldRef> = fields.collect();
-    let metadata = match (known, &how.metric) {
-        (Some(known), _) => known.metadata().clone(),
-        (None, Some(metric)) => {
-            HashMap::from([(longbow_engine::METRIC_KEY.to_owned(), metric.clone())])
-        }
-        (None, None) => HashMap::new(),
-    };
+    check_vectors(how, &fields, known)?;
+    let mut metadata = known.map_or(HashMap::new(), |known| known.metadata().clone());
+    // Of a dataset that there is, whoever takes the rows refuses another.
+    if let Some(metric) = &how.metric {
+        metadata.insert(longbow_engine::METRIC_KEY.to_owned(), metric.clone());
+    }
     let schema = Arc::new(Schema::new_with_metadata(fields, metadata));
     check_fit(&rows, &schema)?;
     let reader = ReaderBuilder::new(schema).with_batch_size(rows.len().max(1));
@@ -100,6 +99,22 @@ pub fn write_bytes(batch: &RecordBatch) -> std::result::Result<Vec<u8>, ArrowErr
     } else {
         rows
     })
+}
+
+/// Refuses names of vectors of which neither the rows nor the dataset have any.
+fn check_vectors(how: &RowsAs, fields: &[FieldRef], known: Option<&SchemaRef>) -> Result<()> {
+    for name in how.vectors.iter().filter(|name| !name.is_empty()) {
+        let new = fields.iter().find(|field| field.name() == name);
+        let old = || known.and_then(|known| known.field_with_name(name).ok());
+        let of = new.map(AsRef::as_ref).or_else(old);
+        if !of.is_some_and(|field| matches!(field.data_type(), DataType::FixedSizeList(..))) {
+            let text = format!(
+                "vectors names '{name}', which is no column of vectors; name columns whose values are lists of numbers"
+            );
+            return Err(invalid("bad_value", &text));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses values that are not of their column's type: what reads them cuts fractions off, and takes texts for numbers.

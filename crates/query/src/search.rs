@@ -135,6 +135,12 @@ impl SearchObject {
         self.check_sources()?;
         let shape = self.shape()?;
         let text = self.text()?;
+        if let (Some(fusion), None, None) = (&self.fusion, &text, &self.beside) {
+            let text = format!(
+                "fusion is {fusion}, and there is one search alone; give text_query or beside, too"
+            );
+            return Err(invalid("bad_value", &text));
+        }
         let examples = self.examples()?;
         let fusion = self
             .fusion

@@ -47,7 +47,8 @@ Arrow Flight is on the other two ports.
 /// Prometheus' text format, version 0.0.4.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-fn plain(status: StatusCode, text: impl Into<String>) -> Response {
+/// A page of text.
+pub(crate) fn plain(status: StatusCode, text: impl Into<String>) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/plain; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),

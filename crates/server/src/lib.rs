@@ -31,6 +31,7 @@ mod error;
 mod exchange;
 mod feed;
 mod follow;
+mod front;
 mod gateway;
 mod get;
 mod health;
@@ -61,6 +62,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::context::Context;
+use crate::front::Front;
 use crate::health::NodeHealth;
 use crate::listen::Listeners;
 use crate::sql::Prepared;
@@ -76,7 +78,7 @@ pub use listen::Started;
 const END_WITHIN: Duration = Duration::from_secs(10);
 
 /// Serves until `shutdown` is done, then gives what is under way ten seconds to end, and closes the engine. `started` is called once all
-/// servers accept calls.
+/// servers accept calls; before, while the engine is opened, HTTP says that.
 ///
 /// # Errors
 /// If an address cannot be bound or the data folder cannot be opened; nothing was served then.
@@ -86,11 +88,16 @@ pub async fn run(
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), Error> {
     // Addresses first: a port in use should not cost a recovery.
-    let listeners = Listeners::bind(&config).await?;
-    let options = Options::configured(&config);
-    let engine = tokio::task::spawn_blocking(move || Engine::open_folder(options));
-    let engine = engine.await.map_err(|_| Error::Panicked)??;
+    let (listeners, http) = Listeners::bind(&config).await?;
     let (stop, stopped) = watch::channel(false);
+    let front = Front::default();
+    let mut http = std::pin::pin!(front.clone().serve(http, stopped.clone()));
+    let options = Options::configured(&config);
+    let opening = tokio::task::spawn_blocking(move || Engine::open_folder(options));
+    let engine = tokio::select! {
+        opened = opening => opened.map_err(|_| Error::Panicked)??,
+        ended = &mut http => return ended,
+    };
     let context = Arc::new(Context {
         sql: session(&engine, &config)?,
         prepared: Prepared::default(),
@@ -102,7 +109,9 @@ pub async fn run(
         config,
     });
     let told = listeners.started(&engine);
-    let serving = listeners.serve(&context, Arc::new(NodeHealth::new(engine.clone())), stopped);
+    let health = Arc::new(NodeHealth::new(engine.clone()));
+    front.open(http::router(health, gateway::router(&context)));
+    let serving = listeners.serve(&context, http, stopped);
     started(&told);
     let mut serving = std::pin::pin!(serving);
     let served = tokio::select! {

@@ -14,8 +14,6 @@ use tonic::transport::server::TcpIncoming;
 use crate::connection::Connection;
 use crate::context::{Context, Role};
 use crate::error::Error;
-use crate::gateway;
-use crate::http::{Health, router};
 use crate::loops::{self, Connections};
 use crate::service::Service;
 use crate::vigil::{Threads, Vigil};
@@ -38,17 +36,17 @@ pub struct Started {
 pub(crate) struct Listeners {
     data: TcpListener,
     meta: TcpListener,
-    http: TcpListener,
+    http: SocketAddr,
 }
 
 impl Listeners {
-    /// Binds all three addresses.
-    pub async fn bind(config: &Config) -> Result<Self, Error> {
-        Ok(Listeners {
-            data: bind(config.listen_addr, "LONGBOW_LISTEN_ADDR").await?,
-            meta: bind(config.meta_addr, "LONGBOW_META_ADDR").await?,
-            http: bind(config.metrics_addr, "LONGBOW_METRICS_ADDR").await?,
-        })
+    /// Binds all three addresses. The last, of HTTP, is served before the others.
+    pub async fn bind(config: &Config) -> Result<(Self, TcpListener), Error> {
+        let data = bind(config.listen_addr, "LONGBOW_LISTEN_ADDR").await?;
+        let meta = bind(config.meta_addr, "LONGBOW_META_ADDR").await?;
+        let listener = bind(config.metrics_addr, "LONGBOW_METRICS_ADDR").await?;
+        let http = address(&listener);
+        Ok((Listeners { data, meta, http }, listener))
     }
 
     /// Where the data server listens.
@@ -77,16 +75,16 @@ impl Listeners {
         Started {
             data: address(&self.data),
             meta: address(&self.meta),
-            http: address(&self.http),
+            http: self.http,
             recovery,
         }
     }
 
-    /// Serves until `stopped` says true, and then until the calls under way have ended.
+    /// Serves until `stopped` says true, and then until the calls under way have ended, those of `http`, too.
     pub async fn serve(
         self,
         context: &Arc<Context>,
-        health: Arc<dyn Health>,
+        http: impl Future<Output = Result<(), Error>>,
         stopped: watch::Receiver<bool>,
     ) -> Result<(), Error> {
         let data = loops::serve(self.data, stopped.clone(), |connections, vigil| {
@@ -106,10 +104,6 @@ impl Listeners {
         let connections = TcpIncoming::from(self.meta).with_nodelay(Some(true));
         let connections = connections.map(|stream| Ok(Connection::new(stream?, None)));
         let meta = flight(service, connections.boxed(), stopped.clone());
-        let gateway = gateway::router(context);
-        let http = axum::serve(self.http, router(health, gateway))
-            .with_graceful_shutdown(told(stopped.clone()));
-        let http = async { http.await.map_err(Error::Http) };
         tokio::try_join!(data, meta, http).map(|_| ())
     }
 }
@@ -130,7 +124,8 @@ fn address(listener: &TcpListener) -> SocketAddr {
         .expect("a bound socket has an address")
 }
 
-async fn told(mut stopped: watch::Receiver<bool>) {
+/// Until it says true.
+pub(crate) async fn told(mut stopped: watch::Receiver<bool>) {
     // An error means that the sender is gone, which is a stop as well.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }

@@ -14,6 +14,8 @@ from server import Server
 from wire import Wire, refused
 from wrong import EXHAUSTED, GOOD, PATH, Target, Wrong, exchange
 
+import longbow
+
 MEBIBYTE = 1 << 20
 LIMIT = 64 * MEBIBYTE
 
@@ -51,6 +53,15 @@ def test_a_batch_beyond_the_memory_limit_is_refused_with_figures(small: Target, 
     words = ("LONGBOW_MEMORY_LIMIT", "delete data")
     text = small.check_refused(Wrong(how, call, "memory_limit", words, EXHAUSTED))
     check_figures(text, 48 * MEBIBYTE)
+
+
+def test_a_statement_whose_groups_hold_more_than_they_say_ends_alone(small: Target) -> None:
+    small.wire.put("wide", wide(16 * 1024))
+    groups = "SELECT a.id, array_agg(b.vector) FROM wide a, wide b GROUP BY a.id"
+    with longbow.connect(small.server.uri, small.server.meta_uri) as client:
+        with pytest.raises(longbow.ResourceExhausted, match="sql_memory"):
+            client.sql(groups)
+        assert client.sql("SELECT count(*) AS n FROM wide")["n"].to_pylist() == [16 * 1024]
 
 
 def test_a_full_server_deletes_and_then_takes_rows_again(small: Target) -> None:

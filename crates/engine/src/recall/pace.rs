@@ -205,11 +205,13 @@ mod tests {
         let dataset = indexed(1_000)?;
         let index = Arc::clone(&dataset.indexes()[0]);
         let shared = engine.shared();
-        let pace = Pace::new(shared, (&dataset, &index), Some(0.5)).long();
+        let mut pace = Pace::new(shared, (&dataset, &index), Some(0.5)).long();
+        // As if something had been read since.
+        pace.before += 1;
         let rests = || {
             let before = pace.rested.get();
             shared.note_search();
-            // As if nothing was read in this piece, whatever was before.
+            // As if nothing was read in this piece.
             let goes_on = pace.pause(Instant::now(), u64::MAX).is_continue();
             assert_eq!(pace.rested.get() > before, goes_on);
             goes_on

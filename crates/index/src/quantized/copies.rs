@@ -10,8 +10,8 @@
 //! # Odd ones
 //!
 //! A vector with another element is odd: it has no copy, a mark says so, and it is read itself. While none is odd, no mark is looked at.
-//! Where more than a quarter is odd, the copies end, and so they do where their memory is needed ([`Copies::end`]): then
-//! searches read the stored vectors, as without. They are in no checkpoint, but made anew from the rows when one is read.
+//! Where more than a quarter of all that ever came is odd, the copies end, and so they do where their memory is needed ([`Copies::end`]):
+//! then searches read the stored vectors, as without. They are in no checkpoint, but made anew from the rows when one is read.
 //!
 //! A search looks for copies when its walk has ended, not before. So each node that it met has a copy or a mark, or there are none: who
 //! inserts a node sees to that before an edge leads to the node.
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use longbow_kernels::Scalar;
 
-use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::QuantizedGraph;
 use crate::checkpoint::VectorSource;
@@ -28,10 +28,12 @@ use crate::chunks::Chunks;
 use crate::space::Space;
 use crate::sync::{ArcSwap, Loaded};
 
-/// Odd vectors that end no copies, however few others there are yet.
-const FEW: u32 = 16;
-/// Copies end where more than one vector in so many is odd: their room is taken, but searches gain nothing by it.
-const ONE_IN: u32 = 4;
+/// So many odd vectors end no copies, however few others there are yet: they may come first.
+const FEW: u64 = if cfg!(shuttle) { 2 } else { 256 };
+/// Copies end where more than one vector in so many is odd: their room is taken, but searches gain little by it.
+const ONE_IN: u64 = 4;
+/// Nodes whose vectors tell which type of elements suits those of a graph that was read.
+const SAMPLE: u32 = 1_000;
 /// Marks of nodes.
 const ODD: u8 = 0;
 const WHOLE: u8 = 1;
@@ -55,8 +57,8 @@ pub(super) struct Kept {
 /// How many vectors came, whatever became of them since.
 #[derive(Default)]
 struct Count {
-    all: AtomicU32,
-    odd: AtomicU32,
+    all: AtomicU64,
+    odd: AtomicU64,
 }
 
 impl Copies {
@@ -239,7 +241,7 @@ impl Count {
             self.all.load(Ordering::Relaxed),
             self.odd.load(Ordering::Relaxed),
         );
-        odd <= FEW || odd <= all / ONE_IN
+        odd <= FEW + all / ONE_IN
     }
 }
 
@@ -253,7 +255,7 @@ impl QuantizedGraph {
         } else {
             0
         };
-        nodes as usize * (self.space.dim + size_of_val(&WHOLE))
+        nodes as usize * bytes_of_one(self.space.dim)
     }
 
     /// Makes copies of vectors that consist of whole numbers, if they do: of a graph that was just read, and is known to nobody. `vectors` has those of
@@ -262,9 +264,13 @@ impl QuantizedGraph {
         if self.bytes_of_copies() == 0 {
             return false;
         }
-        let kept = [Scalar::U8, Scalar::I8]
-            .into_iter()
-            .find_map(|form| self.copied(form, (vectors, end)));
+        let blocks = &self.ground().blocks;
+        let step = blocks.claimed().div_ceil(SAMPLE).max(1);
+        let sample = (0..blocks.claimed()).step_by(step as usize);
+        // SAFETY: no insert runs, so all nodes that were claimed are written.
+        let sample = sample.filter_map(|node| vectors.vector(unsafe { blocks.row(node) }));
+        let form = form_of(self.space, sample);
+        let kept = form.and_then(|form| self.copied(form, (vectors, end)));
         let is_some = kept.is_some();
         self.copies.kept.store(Arc::new(kept));
         is_some
@@ -289,12 +295,14 @@ impl QuantizedGraph {
             }
             // SAFETY: nobody else knows of these.
             unsafe { kept.set(node, &copy) };
-            if !kept.count.is_worth_it() {
-                return None;
-            }
         }
-        Some(kept)
+        kept.count.is_worth_it().then_some(kept)
     }
+}
+
+/// Bytes of a copy of so many elements, and of its mark.
+pub(super) fn bytes_of_one(dim: usize) -> usize {
+    dim + size_of_val(&WHOLE)
 }
 
 /// The type of one byte that has all elements of most stored vectors, if there is one.
@@ -316,7 +324,7 @@ pub(super) fn form_of<'a>(
     };
     let forms = [Scalar::U8, Scalar::I8].map(|form| (odd(form), form));
     let (odd, form) = forms.into_iter().min_by_key(|(odd, _)| *odd)?;
-    (odd <= all / ONE_IN as usize).then_some(form)
+    (odd as u64 <= all as u64 / ONE_IN).then_some(form)
 }
 
 /// Appends the elements of `float32` as bytes; false if one is none.
@@ -415,9 +423,11 @@ mod tests {
             unsafe { copies.hand_on(to, from) };
             check(kept, to, expected);
         }
-        for node in 3..100 {
+        // One of the three is odd, and so are all that come: until a quarter and some more are.
+        for node in 3..1_000 {
             keep(&copies, node, &[200.0, 0.0]);
-            assert_eq!(copies.form().is_some(), node <= FEW + 1, "{node}");
+            let (all, odd) = (u64::from(node) + 1, u64::from(node) - 1);
+            assert_eq!(copies.form().is_some(), odd <= FEW + all / 4, "{node}");
         }
         // Of one that was made before they ended.
         copies.set(2, &[5, 6]);
@@ -426,14 +436,14 @@ mod tests {
 
     #[test]
     fn a_quarter_may_be_odd() {
-        let copies = Copies::new();
-        copies.begin(Some(Scalar::U8), 1);
-        for node in 0..1_000 {
-            let is_odd = node % 4 == 3;
-            keep(&copies, node, &[if is_odd { 0.5 } else { 1.0 }]);
+        for (one_in, ends) in [(4, false), (3, true)] {
+            let copies = Copies::new();
+            copies.begin(Some(Scalar::U8), 1);
+            for node in 0..10_000 {
+                let is_odd = node % one_in == 0;
+                keep(&copies, node, &[if is_odd { 0.5 } else { 1.0 }]);
+            }
+            assert_eq!(copies.form().is_none(), ends, "one in {one_in}");
         }
-        assert_eq!(copies.form(), Some(Scalar::U8));
-        keep(&copies, 1_000, &[0.5]);
-        assert_eq!((copies.bytes(), copies.form()), (0, None));
     }
 }

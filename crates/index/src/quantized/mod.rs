@@ -75,7 +75,7 @@ pub use removal::Progress;
 use crate::encode::Encoder;
 use crate::origin::Origin;
 use crate::sync::{Mutex, RwLock};
-use copies::{Copies, form_of};
+use copies::{Copies, bytes_of_one, form_of};
 use level::{LEVELS, Level};
 use places::Places;
 use removal::Removal;
@@ -160,7 +160,7 @@ impl QuantizedGraph {
     /// whole numbers, of which there are copies then.
     pub fn prepare<'a>(&self, sample: impl Iterator<Item = &'a [u8]>) {
         let sample: Vec<&[u8]> = sample.collect();
-        // No insert may come between: copies are of all vectors or of none.
+        // No insert may come between: who finds copies finds one of each vector, or its mark.
         let _still = self.still.write();
         if self.origin.is_chosen() {
             return;
@@ -258,7 +258,9 @@ impl QuantizedGraph {
     /// Bytes of a row that comes in them, while there are any.
     #[must_use]
     pub fn copied_bytes_per_row(&self) -> usize {
-        self.copies.form().map_or(0, |_| self.space.dim)
+        self.copies
+            .form()
+            .map_or(0, |_| bytes_of_one(self.space.dim))
     }
 
     /// Those of [`QuantizedGraph::memory_bytes`] that the next inserts take before others.

@@ -22,6 +22,7 @@ mod distance;
 mod lateral;
 mod lateral_exec;
 mod limits;
+mod memory;
 mod moment;
 mod nearest;
 mod order;

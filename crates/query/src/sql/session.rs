@@ -23,6 +23,7 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::{Answer, Described};
 use super::check::check;
 use super::limits::{Limits, Setting};
+use super::memory::bounded;
 use super::moment::{DATASETS, Moment, SYSTEM};
 use super::refuse::{ours, refuse};
 use super::running::Running;
@@ -353,7 +354,7 @@ impl Inner {
         deadline: Option<Instant>,
         work: impl Future<Output = Result<T>>,
     ) -> Result<T> {
-        let work = unharmed(work);
+        let work = unharmed(bounded(&self.engine, &self.limits, work));
         let Some(deadline) = deadline else {
             return work.await;
         };

@@ -66,7 +66,7 @@ pub async fn put(
     let taken = blocking(move || {
         let batches = match format {
             Format::Json => vec![from_json(&engine, &name, &how, &body)?],
-            Format::Arrow => from_arrow(body)?,
+            Format::Arrow => from_arrow(&how, body)?,
         };
         write(&engine, &name, how.options(), &batches)
     });
@@ -89,7 +89,15 @@ fn from_json(
     read(body, known.as_ref(), &how)
 }
 
-fn from_arrow(body: Bytes) -> longbow_query::Result<Vec<RecordBatch>> {
+fn from_arrow(how: &PutQuery, body: Bytes) -> longbow_query::Result<Vec<RecordBatch>> {
+    for (name, value) in [("metric", &how.metric), ("vectors", &how.vectors)] {
+        if let Some(value) = value {
+            let text = format!(
+                "{name} is {value}, and the body is Arrow, whose schema says so: by the metadata longbow.metric, and by columns that are lists of one length"
+            );
+            return Err(invalid("bad_value", &text));
+        }
+    }
     let wrong = |error: ArrowError| {
         let text =
             format!("the body is no Arrow IPC stream: {error}; write it with an Arrow library");

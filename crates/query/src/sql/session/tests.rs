@@ -1,3 +1,6 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use datafusion::logical_expr::{Volatility, create_udf};
 use longbow_disk::MemoryDisk;
 use longbow_engine::Options;
@@ -68,4 +71,30 @@ fn rows_that_are_read_too_slowly_end_with_an_error() {
     let workers = session.workers.as_ref().expect("it runs");
     let ((), read) = workers.block_on(futures::future::join(hand_out, read));
     assert_eq!(read.last(), Some(&Err("timeout")), "{read:?}");
+}
+
+/// What the process holds, as the engine of the next test is told: more each time that somebody asks.
+static HELD: AtomicU64 = AtomicU64::new(0);
+
+#[test]
+fn a_statement_ends_where_the_process_holds_too_much_and_grows() {
+    for (memory_limit, is_refused) in [(1 << 40, false), (64 << 20, true)] {
+        let options = Options {
+            memory_limit,
+            process_bytes: || HELD.fetch_add(32 << 20, Ordering::Relaxed),
+            ..Options::new("/data")
+        };
+        let engine = Engine::open(Arc::new(MemoryDisk::new()), options).expect("an engine");
+        let limits = Limits {
+            memory: 64 << 20,
+            timeout: Duration::from_secs(if is_refused { 300 } else { 1 }),
+            ..Limits::default()
+        };
+        let session = Session::new(&engine, limits, Vec::new()).expect("a session");
+        let endless = "SELECT count(*) FROM generate_series(1, 1000000000000000)";
+        let refused = rows(&session, endless).expect_err("it does not end by itself");
+        let expected = if is_refused { "sql_memory" } else { "timeout" };
+        assert_eq!(refused.code, expected, "{refused}");
+        assert_eq!(rows(&session, "SELECT * FROM generate_series(1, 3)"), Ok(3));
+    }
 }
