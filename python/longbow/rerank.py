@@ -15,9 +15,9 @@ Rerank = Callable[[pa.Table], Sequence[float]]
 
 
 def check_rerank(rerank: Any, rerank_from: int | None, cursor: str | None) -> None:
-    """Refuses what is no function, how many to give to one where there is none, and pages of what it scores."""
+    """Refuses what is no function, how many rows to give to none, and pages of what it scores."""
     if rerank is not None and cursor is not None:
-        text = "cursor is given; expected no cursor with rerank, which takes the best of more rows than a page has"
+        text = "cursor is given; expected no cursor with rerank, which takes more than a page"
         raise InvalidArgument("bad_value", text)
     if rerank is None and rerank_from is not None:
         text = f"rerank_from is {rerank_from}, and there is no rerank; give a function"
@@ -35,10 +35,10 @@ def reranked(found: pa.Table, rerank: Rerank, k: int) -> pa.Table:
     try:
         scores: Any = pa.array(given, pa.float32())
     except (pa.ArrowException, TypeError, ValueError) as error:
-        text = f"rerank gave {type(given).__name__} ({error}); give a number for each of {found.num_rows} rows"
+        text = f"rerank gave {type(given).__name__} ({error}); give a number for each row"
         raise InvalidArgument("bad_rerank", text) from error
     if len(scores) != found.num_rows or scores.null_count or pc.any(pc.is_nan(scores)).as_py():
-        text = f"rerank gave {len(scores)} scores for {found.num_rows} rows; give one for each, neither null nor NaN"
+        text = f"rerank gave {len(scores)} scores for {found.num_rows} rows; give each a number"
         raise InvalidArgument("bad_rerank", text)
     at = found.column_names.index("score")
     found = found.set_column(at, found.schema.field("score"), pa.chunked_array([scores]))

@@ -157,7 +157,7 @@ def test_the_schema_comes_first_also_where_nothing_is_to_be_told(wire, dataset) 
     wire.put(dataset, rows(2))
     options = flight.FlightCallOptions(timeout=20)
     writer, reader = wire.data.do_exchange(flight.FlightDescriptor.for_command(b"sync"), options)
-    request = {"from": 1 << 40, "dataset": dataset, "follow": True}
+    request = {"last": 0, "dataset": dataset, "follow": True}
     writer.write_metadata(json.dumps(request).encode())
     writer.done_writing()
     assert reader.schema.names == rows(1).schema.names
@@ -187,7 +187,6 @@ def test_an_unknown_dataset_or_key_is_refused(client, wire, dataset) -> None:
 def test_a_place_behind_the_end_of_the_log_is_refused(client, dataset) -> None:
     client.insert(dataset, {"id": [1], "vector": [[1.0, 2.0]]})
     end = max(change.sequence for change in client.changes())
-    # The next one is what a follower asks for that has seen all; another test may have written since.
     for follow in (False, True):
         with pytest.raises(longbow.FailedPrecondition, match="begin anew") as refused:
             next(iter(client.changes(since=end + 1_000_000, follow=follow)))
