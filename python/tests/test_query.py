@@ -274,6 +274,30 @@ def curl(server) -> Curl:
     return Curl(server)
 
 
+def test_what_rows_are_to_be_is_as_the_dataset_is(curl, remote, dataset) -> None:
+    own = [{"id": 0, "vector": [0, 0.5], "words": "fox"}]
+    path = f"/datasets/{dataset}/rows"
+    assert curl.json(f"{path}?metric=cosine", own)[0] == 200
+    for asked, code, words in [
+        ("metric=euclidean", "metric_changed", "cosine"),
+        ("metric=bogus", "unknown_metric", "bogus"),
+        ("vectors=vector,nope", "bad_value", "nope"),
+        ("vectors=words", "bad_value", "words"),
+    ]:
+        status, told = curl.json(f"{path}?{asked}", own)
+        assert (status, told["code"]) == (400, code) and words in told["message"], told
+    arrow, sink = "application/vnd.apache.arrow.stream", pa.BufferOutputStream()
+    table = remote.download_arrow(dataset)
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    body = bytes(sink.getvalue())
+    for asked in ("metric=cosine", "vectors=vector"):
+        status, told = curl.json(f"{path}?{asked}", body, Content_Type=arrow)
+        assert (status, told["code"]) == (400, "bad_value"), told
+    status, told = curl.json(f"{path}?metric=cosine&vectors=vector", own)
+    assert (status, told["rows"]) == (200, 1)
+
+
 def test_the_gateway_does_what_flight_does(curl, remote, dataset) -> None:
     put = [
         {"id": n, "vector": [n, 0.5], "words": WORDS[n % 5], "tags": ["a", "b"][: n % 3]}
@@ -326,21 +350,6 @@ def test_the_gateway_does_what_flight_does(curl, remote, dataset) -> None:
     assert curl.json("/sql", {"sql": f'SELECT count(*) AS n FROM "{dataset}"'})[1]["rows"] == [
         {"n": 30}
     ]
-    own = [{"id": 0, "vector": [0, 0.5]}]
-    for asked, code, words in [
-        ("metric=euclidean", "metric_changed", "cosine"),
-        ("metric=bogus", "unknown_metric", "bogus"),
-        ("vectors=vector,nope", "bad_value", "nope"),
-        ("vectors=words", "bad_value", "words"),
-    ]:
-        status, told = curl.json(f"/datasets/{dataset}/rows?{asked}", own)
-        assert (status, told["code"]) == (400, code) and words in told["message"], told
-    status, told = curl.json(
-        f"/datasets/{dataset}/rows?metric=cosine", bytes(sink.getvalue()), Content_Type=arrow
-    )
-    assert (status, told["code"]) == (400, "bad_value")
-    status, told = curl.json(f"/datasets/{dataset}/rows?metric=cosine&vectors=vector", own)
-    assert (status, told["rows"]) == (200, 1)
     more = f"/datasets/{dataset}/rows?add_columns=false"
     status, told = curl.json(more, [{"id": 0, "vector": [0, 0.5], "word": "x"}])
     assert (status, told["code"]) == (400, "column_not_found")
