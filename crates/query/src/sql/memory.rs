@@ -13,7 +13,7 @@ use tokio::time::{Instant, interval_at};
 use super::limits::Limits;
 use crate::refusal::{Refusal, Result};
 
-/// How often it looks: a statement on two cores was seen to take 50 MB meanwhile.
+/// How often it looks: seldom enough to cost nothing, and often enough for what a statement can take meanwhile.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Does some work of a statement, unless it takes too much.
