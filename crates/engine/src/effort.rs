@@ -18,6 +18,8 @@ use crate::view::View;
 
 /// How many times the usual effort is made for a target by a graph that was not calibrated yet.
 const CAUTION: usize = 8;
+/// Bytes of vectors up to which all rows are scanned instead: about what that effort takes, and it is known what a scan reaches.
+const SCANNED: u64 = 16 << 20;
 const NOT_CALIBRATED: &str = "the index is not calibrated yet, or has become another since: eight times the usual effort was made, and what it reaches is not known";
 const NOT_ENDED: &str = "the budget ran out: what was reached is not known";
 const FILTERED: &str = "efforts are measured without a filter: at least the usual one was made, and what it reaches behind this filter is not known";
@@ -64,7 +66,8 @@ impl Plan {
         };
         plan.target = Some(target);
         let (rows, curve) = known();
-        if target >= 1.0 || rows < LEAST_ROWS {
+        let bytes = rows.saturating_mul(column.space.row_bytes() as u64);
+        if target >= 1.0 || rows < LEAST_ROWS || curve.is_none() && bytes <= SCANNED {
             plan.exact = true;
         } else if let (Some(curve), true) = (&curve, request.filter.is_some()) {
             plan.unknown = Some(FILTERED);
@@ -189,5 +192,43 @@ impl Searcher<'_> {
             }
         }
         Ok(answers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_schema::{DataType, Field, Schema};
+
+    use super::*;
+    use crate::schema::DatasetSchema;
+
+    /// The effort for a target of 0.9 by an index of so many rows of 64 dimensions that is not calibrated; `None` for a scan.
+    fn uncalibrated(rows: u64, k: usize) -> Option<(usize, bool)> {
+        let item = Field::new("item", DataType::Float32, true);
+        let vectors = DataType::FixedSizeList(Arc::new(item), 64);
+        let fields = vec![
+            Field::new("id", DataType::Int64, true),
+            Field::new("vector", vectors, true),
+        ];
+        let schema = DatasetSchema::new(&Arc::new(Schema::new(fields)), 0).expect("a good schema");
+        let column = schema.vector("d", None).expect("a vector column");
+        let request = SearchRequest {
+            recall_target: Some(0.9),
+            ..SearchRequest::nearest(vec![0.0; 64], k)
+        };
+        let plan = Plan::of(&request, column, 50, || (rows, None));
+        let Effort::Fixed(ef) = plan.effort else {
+            panic!("there is no curve");
+        };
+        (!plan.exact).then_some((ef, plan.unknown == Some(NOT_CALIBRATED)))
+    }
+
+    #[test]
+    fn who_is_not_calibrated_scans_what_is_small_and_else_makes_eight_times_the_effort() {
+        let most = SCANNED / (64 * size_of::<f32>() as u64);
+        assert_eq!(uncalibrated(most, 10), None);
+        assert_eq!(uncalibrated(most + 1, 10), Some((8 * 50, true)));
+        assert_eq!(uncalibrated(most + 1, 100), Some((8 * 100, true)));
+        assert_eq!(uncalibrated(u64::MAX, 10), Some((8 * 50, true)));
     }
 }
