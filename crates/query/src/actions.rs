@@ -204,6 +204,7 @@ struct Deletion {
     dataset: String,
     id: Option<Id>,
     ids: Option<Vec<Id>>,
+    #[serde(default, deserialize_with = "crate::once::values")]
     filters: Option<Vec<Value>>,
     #[serde(rename = "where")]
     predicate: Option<String>,

@@ -34,6 +34,7 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8], what: &str, known: &[&str]) -> Re
                 .then(|| wrong_value::<T>(&object))
                 .flatten()
                 .unwrap_or_else(|| ("a value".to_owned(), refused.to_string()));
+            let why = in_words_of_json(&why);
             let text = format!(
                 "{which} of the {what} is wrong or missing: {why}; correct it, got {shown}"
             );
@@ -46,6 +47,39 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8], what: &str, known: &[&str]) -> Re
             ),
         )),
     }
+}
+
+/// What is expected, by names of types of ours, and by those that whoever writes JSON knows.
+const TYPES: &[(&str, &str)] = &[
+    ("f32", "a number"),
+    ("f64", "a number"),
+    ("i64", "a whole number"),
+    ("u64", "a whole number from 0"),
+    ("a boolean", "true or false"),
+    ("a sequence", "a list"),
+    ("a map", "an object"),
+];
+
+/// A refusal of a value, without the names that its type has here.
+fn in_words_of_json(why: &str) -> String {
+    let Some((got, expected)) = why.split_once(", expected ") else {
+        return why.to_owned();
+    };
+    // Behind it may be where that is in the text.
+    let (name, place) = match expected.split_once(" at line ") {
+        Some((name, place)) => (name, format!(" at line {place}")),
+        None => (expected, String::new()),
+    };
+    let known = TYPES.iter().find(|(ours, _)| *ours == name);
+    let name = match known {
+        Some((_, theirs)) => theirs,
+        None if name.starts_with("struct ") => "an object",
+        None => name,
+    };
+    let got = got
+        .replacen("invalid type: ", "got ", 1)
+        .replacen("invalid value: ", "got ", 1);
+    format!("{got}, expected {name}{place}")
 }
 
 /// Bytes of an object in which the wrong value is looked for: each look reads all of it.
@@ -113,6 +147,52 @@ mod tests {
         assert!(missing.starts_with("a value of the search") && missing.contains("`id`"));
         let long = format!(r#"{{"name": "{}", "id": "1"}}"#, "a".repeat(SEARCHED));
         assert!(text(&long).starts_with("a value of the search is wrong"));
+    }
+
+    #[test]
+    fn no_type_of_ours_is_named() {
+        #[derive(Debug, serde::Deserialize)]
+        struct Typed {
+            #[serde(rename = "number")]
+            _number: Option<f32>,
+            #[serde(rename = "whole")]
+            _whole: Option<i64>,
+            #[serde(rename = "yes")]
+            _yes: Option<bool>,
+            #[serde(rename = "list")]
+            _list: Option<Vec<f32>>,
+            #[serde(rename = "object")]
+            _object: Option<Vec<Asked>>,
+        }
+        let keys = ["number", "whole", "yes", "list", "object"];
+        let text = |body: &str| {
+            let refused = read::<Typed>(body.as_bytes(), "search", &keys);
+            refused.expect_err("wrong").text
+        };
+        let cases = [
+            (
+                r#"{"number": "0.9"}"#,
+                r#"got string "0.9", expected a number"#,
+            ),
+            (
+                r#"{"whole": 1.5}"#,
+                "got floating point `1.5`, expected a whole number",
+            ),
+            (
+                r#"{"yes": "no"}"#,
+                r#"got string "no", expected true or false"#,
+            ),
+            (r#"{"list": 3}"#, "got integer `3`, expected a list"),
+            (r#"{"object": [1]}"#, "got integer `1`, expected an object"),
+        ];
+        for (body, why) in cases {
+            let text = text(body);
+            assert!(text.contains(why), "{body}: {text}");
+        }
+        // One that is too long to look for the wrong value in it tells the place.
+        let long = format!(r#"{{"whole": "{}"}}"#, "a".repeat(SEARCHED));
+        assert!(text(&long).contains("expected a whole number at line 1"));
+        assert_eq!(in_words_of_json("missing field `id`"), "missing field `id`");
     }
 
     #[test]

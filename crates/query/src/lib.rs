@@ -31,6 +31,7 @@ mod filter;
 mod greedy;
 pub mod json;
 mod number;
+mod once;
 mod parser;
 mod refusal;
 pub mod rows;

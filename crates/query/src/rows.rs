@@ -11,6 +11,7 @@ use arrow_json::writer::JsonArray;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use serde_json::Value;
 
+use crate::once::Once;
 use crate::refusal::{Result, invalid};
 
 /// Whole numbers below it are all told apart as floats.
@@ -185,12 +186,13 @@ fn vector_field(name: &str, dim: usize) -> FieldRef {
 
 fn objects(bytes: &[u8]) -> Result<Vec<Value>> {
     let mut rows = Vec::new();
-    for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>() {
+    for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Once>() {
         match value {
-            Ok(Value::Array(more)) => rows.extend(more),
-            Ok(one) => rows.push(one),
+            Ok(Once(Value::Array(more))) => rows.extend(more),
+            Ok(Once(one)) => rows.push(one),
             Err(error) => {
-                let text = format!("the rows are not JSON: {error}; send an array of objects");
+                let text =
+                    format!("the rows cannot be read as JSON: {error}; send an array of objects");
                 return Err(invalid("bad_json", &text));
             }
         }
@@ -314,6 +316,7 @@ mod tests {
             ("[]", "bad_rows"),
             ("[1]", "bad_rows"),
             ("[{\"id\": 1}", "bad_json"),
+            (r#"[{"id": 1, "n": 2, "n": 3}]"#, "bad_json"),
             (
                 r#"[{"id": 1, "vector": [1, 2]}, {"id": 2, "vector": [1]}]"#,
                 "bad_rows",

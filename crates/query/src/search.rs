@@ -69,6 +69,7 @@ pub struct SearchObject {
     group_by: Option<String>,
     group_size: Option<i64>,
     mmr: Option<f32>,
+    #[serde(default, deserialize_with = "crate::once::values")]
     filters: Option<Vec<Value>>,
     #[serde(rename = "where")]
     predicate: Option<String>,

@@ -41,6 +41,7 @@ struct ScanTicket {
     limit: Option<i64>,
     offset: Option<i64>,
     columns: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "crate::once::values")]
     filters: Option<Vec<Value>>,
     #[serde(rename = "where")]
     predicate: Option<String>,

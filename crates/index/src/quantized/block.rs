@@ -72,6 +72,12 @@ struct Head {
 /// way at the same time. With half of it walks wait oftener, with more they compare more in vain.
 const AT_ONCE: usize = 8 << 10;
 
+/// Bytes of the nearest neighbours of a node, by estimate, that are compared whatever else is near: with fewer a walk waits for
+/// each of them, with more it compares what soon is too far.
+const FIRST: usize = 2 << 10;
+/// Such neighbours at least.
+const FEWEST_FIRST: usize = 4;
+
 /// Errors of a squared distance to an eight-bit code, in units of its scale times the distance, that are reckoned with.
 /// Each element's rounding error is even over one step, 0.29 steps in standard deviation, and counts twice: this is
 /// three and a half standard deviations.
@@ -82,6 +88,8 @@ pub(super) struct Blocks {
     dim: usize,
     /// Nodes that a walk compares at once.
     batch: usize,
+    /// Of these, how many at first.
+    first: usize,
     /// Whether edges have codes.
     coded: bool,
     /// Where the edges begin.
@@ -100,6 +108,7 @@ impl Blocks {
         Blocks {
             dim,
             batch: (AT_ONCE / (VECTOR + dim)).clamp(4, SLOTS),
+            first: (FIRST / (VECTOR + dim)).clamp(FEWEST_FIRST, SLOTS),
             coded,
             edges,
             stride,
@@ -406,6 +415,12 @@ impl Blocks {
     #[inline(always)]
     pub(super) fn batch(&self) -> usize {
         self.batch
+    }
+
+    /// Of those that it compares after it followed edges, how many at first.
+    #[inline(always)]
+    pub(super) fn first(&self) -> usize {
+        self.first
     }
 
     /// Bytes that a distance to a node reads.

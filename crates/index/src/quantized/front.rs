@@ -199,6 +199,13 @@ impl Front {
         self.find(self.next).map(|at| node(self.keys[at]))
     }
 
+    /// How far that is; infinitely, if there is none.
+    #[inline(always)]
+    pub(super) fn next_distance(&self) -> f32 {
+        let next = self.find(self.next);
+        next.map_or(f32::INFINITY, |at| distance(self.keys[at]))
+    }
+
     #[inline(always)]
     fn find(&self, from: usize) -> Option<usize> {
         let rest = self.keys.get(from..)?;

@@ -7,8 +7,8 @@
 //!
 //! - It is **live**: rows are inserted one by one, by many threads, while searches run. An edge that changes has its
 //!   code made anew from the two eight-bit codes, in `O(d)`.
-//! - The estimate does not decide: it only passes over neighbours that are too far even if it errs. The others are
-//!   compared by their eight-bit codes, so the walk goes by good distances and follows few edges (`walk`).
+//! - The estimate does not decide: it only passes over neighbours that are too far even if it errs, and says which others come
+//!   first (`later`). They are compared by their eight-bit codes, so the walk goes by good distances and follows few edges (`walk`).
 //! - Vectors are not in the graph as they are. The last candidates are compared by the originals, as far as the error of a code
 //!   leaves a doubt (`rerank`): distances returned are exact. They come while the walk goes on (`ahead`). Of originals that
 //!   consist of whole numbers, copies of a byte an element are read instead, while there is room for these (`copies`).
@@ -44,6 +44,7 @@ mod front;
 mod haste;
 mod heirs;
 mod insert;
+mod later;
 pub(crate) mod level;
 mod link;
 mod load;

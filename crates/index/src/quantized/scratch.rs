@@ -4,6 +4,7 @@ use std::collections::BinaryHeap;
 use longbow_kernels::rabitq::Lut;
 
 use super::front::Front;
+use super::later::Later;
 use crate::candidate::Candidate;
 use crate::encode::Encoded;
 use crate::pool::Room;
@@ -25,6 +26,8 @@ pub(super) struct Scratch {
     pub(super) elsewhere: Vec<Candidate>,
     /// Neighbours to be compared.
     pub(super) fresh: Vec<Candidate>,
+    /// Neighbours to be compared later, or never.
+    pub(super) later: Later,
     /// Of a search with a filter: neighbours that do not pass, behind which it looks next.
     pub(super) behind: Vec<Candidate>,
     /// Of the same, where it goes through nodes that do not pass: those that do.
@@ -50,6 +53,7 @@ impl Room for Scratch {
             + self.found.capacity() * size_of::<Candidate>()
             + self.elsewhere.capacity() * size_of::<Candidate>()
             + self.fresh.capacity() * size_of::<Candidate>()
+            + self.later.bytes()
             + self.behind.capacity() * size_of::<Candidate>()
             + self.around.capacity() * size_of::<Candidate>()
             + self.copy.capacity()

@@ -102,7 +102,7 @@ pub(super) struct Walk<'a, A> {
     /// How far what it found is before it looked elsewhere, once it does.
     pub(super) before: Option<f32>,
     /// Which of `scratch.fresh` were asked for, and are compared next.
-    asked: std::ops::Range<usize>,
+    pub(super) asked: std::ops::Range<usize>,
     pub(super) scratch: Box<Scratch>,
 }
 
@@ -209,6 +209,10 @@ impl<'a, A: Admit> Walk<'a, A> {
                 self.look_ahead(None);
                 return true;
             }
+            if self.take_up() {
+                self.look_ahead(None);
+                return true;
+            }
             if self.has_seen_all() {
                 return self.go_down();
             }
@@ -294,11 +298,13 @@ impl<'a, A: Admit> Walk<'a, A> {
             visited,
             front,
             found,
+            later,
             ..
         } = &mut *self.scratch;
         visited.clear(level.blocks.claimed() as usize);
         front.clear(ef);
         found.clear();
+        later.clear();
         visited.meet(start.node());
         front.push(start.distance(), start.node());
         level.blocks.prefetch_edges(start.node());
@@ -391,19 +397,29 @@ impl<'a, A: Admit> Walk<'a, A> {
     /// Asks for the codes of the next neighbours that may be near enough, and for the edges that are likely followed
     /// next.
     #[inline(always)]
-    fn ask(&mut self) {
+    pub(super) fn ask(&mut self) {
         let blocks = &self.level().blocks;
         let Scratch {
             visited,
             front,
             fresh,
+            later,
             ..
         } = &mut *self.scratch;
         let limit = front.limit();
         let begin = self.asked.end.min(fresh.len());
         let most = if self.height > self.bottom {
             FEW
+        } else if !blocks.coded() {
+            blocks.batch()
+        } else if begin == 0 {
+            blocks.first()
         } else {
+            // Of the others those that may be nearer than what is followed next.
+            let next = front.next_distance();
+            let near = fresh[begin..].partition_point(|c| c.distance() < next);
+            later.add(&fresh[begin + near..], limit);
+            fresh.truncate(begin + near);
             blocks.batch()
         };
         let batch = fresh[begin..].iter().take(most);
