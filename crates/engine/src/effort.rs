@@ -18,7 +18,7 @@ use crate::view::View;
 
 /// How many times the usual effort is made for a target by a graph that was not calibrated yet.
 const CAUTION: usize = 8;
-/// Bytes of vectors up to which all rows are scanned instead: about what that effort takes, and it is known what a scan reaches.
+/// Bytes of vectors up to which all rows are scanned instead: a millisecond or two, and it is known what a scan reaches.
 const SCANNED: u64 = 16 << 20;
 const NOT_CALIBRATED: &str = "the index is not calibrated yet, or has become another since: eight times the usual effort was made, and what it reaches is not known";
 const NOT_ENDED: &str = "the budget ran out: what was reached is not known";
@@ -47,12 +47,12 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The plan of a search: `exact` goes before `ef` and `nprobe`, these before the request's target, that before the column's, and that
-    /// before the usual effort. `known` tells the rows in the graph, and its curve.
+    /// before the usual effort. `known` tells the rows in the graph, those that a scan reads, and its curve.
     pub fn of(
         request: &SearchRequest,
         column: &VectorColumn,
         usual: usize,
-        known: impl FnOnce() -> (u64, Option<Arc<Curve>>),
+        known: impl FnOnce() -> (u64, u64, Option<Arc<Curve>>),
     ) -> Self {
         let target = request.recall_target.or(column.recall_target);
         let mut plan = Plan {
@@ -65,8 +65,8 @@ impl Plan {
             return plan;
         };
         plan.target = Some(target);
-        let (rows, curve) = known();
-        let bytes = rows.saturating_mul(column.space.row_bytes() as u64);
+        let (rows, scanned, curve) = known();
+        let bytes = scanned.saturating_mul(column.space.row_bytes() as u64);
         if target >= 1.0 || rows < LEAST_ROWS || curve.is_none() && bytes <= SCANNED {
             plan.exact = true;
         } else if let (Some(curve), true) = (&curve, request.filter.is_some()) {
@@ -203,7 +203,7 @@ mod tests {
     use crate::schema::DatasetSchema;
 
     /// The effort for a target of 0.9 by an index of so many rows of 64 dimensions that is not calibrated; `None` for a scan.
-    fn uncalibrated(rows: u64, k: usize) -> Option<(usize, bool)> {
+    fn uncalibrated((rows, waiting): (u64, u64), k: usize) -> Option<(usize, bool)> {
         let item = Field::new("item", DataType::Float32, true);
         let vectors = DataType::FixedSizeList(Arc::new(item), 64);
         let fields = vec![
@@ -216,7 +216,9 @@ mod tests {
             recall_target: Some(0.9),
             ..SearchRequest::nearest(vec![0.0; 64], k)
         };
-        let plan = Plan::of(&request, column, 50, || (rows, None));
+        let plan = Plan::of(&request, column, 50, || {
+            (rows, rows.saturating_add(waiting), None)
+        });
         let Effort::Fixed(ef) = plan.effort else {
             panic!("there is no curve");
         };
@@ -226,9 +228,10 @@ mod tests {
     #[test]
     fn who_is_not_calibrated_scans_what_is_small_and_else_makes_eight_times_the_effort() {
         let most = SCANNED / (64 * size_of::<f32>() as u64);
-        assert_eq!(uncalibrated(most, 10), None);
-        assert_eq!(uncalibrated(most + 1, 10), Some((8 * 50, true)));
-        assert_eq!(uncalibrated(most + 1, 100), Some((8 * 100, true)));
-        assert_eq!(uncalibrated(u64::MAX, 10), Some((8 * 50, true)));
+        assert_eq!(uncalibrated((most, 0), 10), None);
+        assert_eq!(uncalibrated((most + 1, 0), 10), Some((8 * 50, true)));
+        assert_eq!(uncalibrated((most, 1), 10), Some((8 * 50, true)));
+        assert_eq!(uncalibrated((most + 1, 0), 100), Some((8 * 100, true)));
+        assert_eq!(uncalibrated((u64::MAX, 1), 10), Some((8 * 50, true)));
     }
 }

@@ -346,13 +346,14 @@ impl Engine {
     ) -> Plan {
         Plan::of(request, column, self.options().ef_search, || {
             let Some(reached) = reached.get(&column.name) else {
-                return (0, None);
+                return (0, 0, None);
             };
             // One of another kind may be in its place by now.
             let index = dataset.index(&column.name);
             let index = index.filter(|index| index.kind() == reached.graph.kind());
-            let curve = index.and_then(|index| index.curve(dataset.view().live));
-            (reached.graph.len() as u64, curve)
+            let live = dataset.view().live;
+            let curve = index.and_then(|index| index.curve(live));
+            (reached.graph.len() as u64, live, curve)
         })
     }
 

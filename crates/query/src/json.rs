@@ -53,20 +53,26 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8], what: &str, known: &[&str]) -> Re
 const TYPES: &[(&str, &str)] = &[
     ("f32", "a number"),
     ("f64", "a number"),
-    ("i64", "a whole number"),
-    ("u64", "a whole number from 0"),
+    ("i64", "a whole number, without a point"),
+    ("u64", "a whole number from 0, without a point"),
     ("a boolean", "true or false"),
     ("a sequence", "a list"),
     ("a map", "an object"),
 ];
 
-/// A refusal of a value, without the names that its type has here.
+/// A refusal of a value of another type, without the names that its type has here.
 fn in_words_of_json(why: &str) -> String {
-    let Some((got, expected)) = why.split_once(", expected ") else {
+    let wrong = why.strip_prefix("invalid type: ");
+    let Some((got, expected)) = wrong.and_then(|wrong| wrong.rsplit_once(", expected ")) else {
         return why.to_owned();
     };
+    let got = match got {
+        "map" => "an object",
+        "sequence" => "a list",
+        other => other,
+    };
     // Behind it may be where that is in the text.
-    let (name, place) = match expected.split_once(" at line ") {
+    let (name, place) = match expected.rsplit_once(" at line ") {
         Some((name, place)) => (name, format!(" at line {place}")),
         None => (expected, String::new()),
     };
@@ -76,10 +82,7 @@ fn in_words_of_json(why: &str) -> String {
         None if name.starts_with("struct ") => "an object",
         None => name,
     };
-    let got = got
-        .replacen("invalid type: ", "got ", 1)
-        .replacen("invalid value: ", "got ", 1);
-    format!("{got}, expected {name}{place}")
+    format!("got {got}, expected {name}{place}")
 }
 
 /// Bytes of an object in which the wrong value is looked for: each look reads all of it.
@@ -184,6 +187,12 @@ mod tests {
             ),
             (r#"{"list": 3}"#, "got integer `3`, expected a list"),
             (r#"{"object": [1]}"#, "got integer `1`, expected an object"),
+            (r#"{"number": {}}"#, "got an object, expected a number"),
+            (
+                r#"{"number": ", expected i64"}"#,
+                r#"", expected i64", expected a number"#,
+            ),
+            (r#"{"whole": 18446744073709551615}"#, "expected i64"),
         ];
         for (body, why) in cases {
             let text = text(body);
@@ -191,7 +200,7 @@ mod tests {
         }
         // One that is too long to look for the wrong value in it tells the place.
         let long = format!(r#"{{"whole": "{}"}}"#, "a".repeat(SEARCHED));
-        assert!(text(&long).contains("expected a whole number at line 1"));
+        assert!(text(&long).contains("expected a whole number, without a point at line 1"));
         assert_eq!(in_words_of_json("missing field `id`"), "missing field `id`");
     }
 

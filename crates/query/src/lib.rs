@@ -31,7 +31,7 @@ mod filter;
 mod greedy;
 pub mod json;
 mod number;
-mod once;
+pub mod once;
 mod parser;
 mod refusal;
 pub mod rows;

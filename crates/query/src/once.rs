@@ -8,7 +8,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 
 /// A value in which no key is there twice.
-pub(crate) struct Once(pub Value);
+#[derive(Debug)]
+pub struct Once(pub Value);
 
 impl<'de> Deserialize<'de> for Once {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -20,9 +21,7 @@ impl<'de> Deserialize<'de> for Once {
 ///
 /// # Errors
 /// For what is no list, or has a key twice.
-pub(crate) fn values<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<Value>>, D::Error> {
+pub fn values<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Value>>, D::Error> {
     let values = Option::<Vec<Once>>::deserialize(deserializer)?;
     Ok(values.map(|values| values.into_iter().map(|once| once.0).collect()))
 }

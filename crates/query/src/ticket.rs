@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::filter::Conditions;
 use crate::json;
 use crate::number::not_negative;
+use crate::once::Once;
 use crate::refusal::{Result, invalid};
 use crate::search::{SEARCH_KEYS, SearchObject};
 
@@ -97,7 +98,7 @@ fn read_search(bytes: &[u8]) -> Result<SearchTicket> {
         Err(_) => {
             // Say it of the object inside, where the mistake most likely is.
             let outer: Outer = json::read(bytes, "ticket", &["search"])?;
-            let inner = outer.search.to_string();
+            let inner = outer.search.0.to_string();
             json::read::<SearchObject>(inner.as_bytes(), "search", SEARCH_KEYS)
                 .map(|search| SearchTicket { search })
         }
@@ -107,7 +108,7 @@ fn read_search(bytes: &[u8]) -> Result<SearchTicket> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Outer {
-    search: Value,
+    search: Once,
 }
 
 impl ScanTicket {
@@ -170,6 +171,14 @@ mod tests {
         assert_eq!(code_of(r#"{"nmae":"words"}"#), "unknown_key");
         assert_eq!(code_of(r#"{"limit":1}"#), "no_dataset");
         assert_eq!(code_of(r#"{"name":"w","limit":-1}"#), "bad_value");
+        let twice = r#"[{"field":"a","op":"=","value":1,"value":2}]"#;
+        for ticket in [
+            format!(r#"{{"name":"w","filters":{twice}}}"#),
+            format!(r#"{{"search":{{"dataset":"w","vector":[1],"filters":{twice}}}}}"#),
+            r#"{"search":{"dataset":"w","vector":[1],"k":1,"k":2}}"#.to_owned(),
+        ] {
+            assert_eq!(code_of(&ticket), "bad_value", "{ticket}");
+        }
         assert_eq!(code_of(r#"{"name":"w","limit":"x"}"#), "bad_value");
         assert_eq!(
             code_of(r#"{"search":{"dataset":"w","vectr":[1]}}"#),

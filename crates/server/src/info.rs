@@ -79,6 +79,7 @@ fn describe(context: &Shared, dataset: &Dataset) -> Result<FlightInfo, Status> {
 #[serde(deny_unknown_fields)]
 struct CriteriaObject {
     name: Option<String>,
+    #[serde(default, deserialize_with = "longbow_query::once::values")]
     filters: Option<Vec<Value>>,
     #[serde(rename = "where")]
     predicate: Option<String>,

@@ -72,11 +72,11 @@ struct Head {
 /// way at the same time. With half of it walks wait oftener, with more they compare more in vain.
 const AT_ONCE: usize = 8 << 10;
 
-/// Bytes of the nearest neighbours of a node, by estimate, that are compared whatever else is near: with fewer a walk waits for
+/// Bytes of the nearest neighbours, by estimate, that a walk asks for before it looks again at what else is near: with fewer it waits for
 /// each of them, with more it compares what soon is too far.
 const FIRST: usize = 2 << 10;
 /// Such neighbours at least.
-const FEWEST_FIRST: usize = 4;
+pub(super) const FEWEST_FIRST: usize = 4;
 
 /// Errors of a squared distance to an eight-bit code, in units of its scale times the distance, that are reckoned with.
 /// Each element's rounding error is even over one step, 0.29 steps in standard deviation, and counts twice: this is
@@ -417,7 +417,7 @@ impl Blocks {
         self.batch
     }
 
-    /// Of those that it compares after it followed edges, how many at first.
+    /// The same of neighbours that were just estimated, or taken up.
     #[inline(always)]
     pub(super) fn first(&self) -> usize {
         self.first

@@ -2,16 +2,22 @@
 //!
 //! While a walk comes nearer to its query, nearly all neighbours of the nodes that it follows are nearer than what it holds, and
 //! soon too far. To compare one by its code costs as many cache lines as the code has. So of each node the few nearest by
-//! estimate are compared at once, as many as come from memory together; and others when the walk would else follow a node
+//! estimate are compared at once; and others when the walk would else follow a node
 //! that is farther than they may be, as in a best-first search that is lazy. Most are too far by then: at equal recall, walks
 //! compare a fifth to a third less.
 //!
-//! Good for some dozens to hundreds that mostly are dropped: nothing is sorted before it is needed. Not for a queue from which all are taken.
+//! Good for some dozens that mostly are dropped: nothing is sorted before it is needed. Not for a queue from which all are taken. Levels
+//! above the one that is searched, graphs whose edges have no codes, and walks along what passes a filter do without.
 
 use super::scratch::Scratch;
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::visited::Visited;
+
+/// So many may be left when more are: all are looked through again and again. Walks that hold hundreds would leave thousands.
+const MANY: usize = 128;
+/// A walk's neighbours come sorted only where they are more than this.
+const _: () = assert!(super::block::FEWEST_FIRST > super::walk::FEW);
 
 /// Neighbours that were estimated, and not compared yet.
 pub(super) struct Later {
@@ -33,6 +39,12 @@ impl Later {
     pub(super) fn clear(&mut self) {
         self.all.clear();
         self.nearest = f32::INFINITY;
+    }
+
+    /// Whether no more should be added: then they are compared at once.
+    #[inline(always)]
+    pub(super) fn is_full(&self) -> bool {
+        self.all.len() >= MANY
     }
 
     /// Adds candidates, which come sorted, up to the first that is not below the limit.

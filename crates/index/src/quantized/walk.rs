@@ -46,7 +46,7 @@ pub(super) trait Admit {
     /// Told what a walk holds that begins anew, since all that it met is far: see `elsewhere`.
     fn begin_anew(&self, _fronts: (&Front, &mut Front)) {}
 
-    /// Asks for what is read when the walk has ended. Told after each step on the lowest level that compares or follows edges, when memory
+    /// Asks for what is read when the walk has ended. Told after each step on the lowest level that compares, takes up or follows edges, when memory
     /// was asked for that the next one reads; with the node whose edges were followed, if some were, and its place in the front.
     ///
     /// # Safety
@@ -414,6 +414,8 @@ impl<'a, A: Admit> Walk<'a, A> {
             blocks.batch()
         } else if begin == 0 {
             blocks.first()
+        } else if later.is_full() {
+            blocks.batch()
         } else {
             // Of the others those that may be nearer than what is followed next.
             let next = front.next_distance();
@@ -428,7 +430,7 @@ impl<'a, A: Admit> Walk<'a, A> {
             if visited.meet(neighbor.node()) {
                 blocks.prefetch_vector(neighbor.node());
             } else {
-                // Two edges lead to it, which a damaged checkpoint may say.
+                // Edges of several nodes lead to it that was left for later.
                 *neighbor = Candidate::new(f32::INFINITY, NONE);
             }
         }
@@ -461,14 +463,13 @@ impl<'a, A: Admit> Walk<'a, A> {
     unsafe fn compare(&mut self) {
         let blocks = &self.level().blocks;
         let encoder = self.graph.encoder();
-        let count = self.asked.len() as u64;
-        self.scratch.stats.distance_computations += count;
-        self.scratch.stats.bytes_touched += count * blocks.vector_bytes() as u64;
+        let mut count = 0;
         for place in self.asked.clone() {
             let neighbor = self.scratch.fresh[place].node();
             if neighbor == NONE {
                 continue;
             }
+            count += 1;
             // SAFETY: the caller vouches for the neighbours.
             unsafe {
                 let distance = encoder.distance(&self.scratch.query, blocks.vector(neighbor));
@@ -480,6 +481,8 @@ impl<'a, A: Admit> Walk<'a, A> {
                 }
             }
         }
+        self.scratch.stats.distance_computations += count;
+        self.scratch.stats.bytes_touched += count * blocks.vector_bytes() as u64;
         if self.height == self.bottom {
             let level = self.level();
             // SAFETY: the caller vouches for what is compared, and walks hold nothing else.

@@ -20,6 +20,7 @@ use crate::context::Shared;
 #[serde(deny_unknown_fields)]
 struct Statement {
     sql: String,
+    #[serde(default, deserialize_with = "longbow_query::once::values")]
     parameters: Option<Vec<Value>>,
 }
 

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderMap, header};
 use longbow_engine::PutOptions;
+use longbow_query::once::Once;
 use longbow_query::{Refusal, invalid};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -102,10 +103,13 @@ impl RowsQuery {
             ticket["where"] = predicate.as_str().into();
         }
         if let Some(filters) = &self.filters {
-            ticket["filters"] = serde_json::from_str(filters).map_err(|error| {
-                let text = format!("the filters are not JSON: {error}; send an array of objects");
+            let Once(filters) = serde_json::from_str(filters).map_err(|error| {
+                let text = format!(
+                    "the filters cannot be read as JSON: {error}; send an array of objects"
+                );
                 invalid("bad_json", &text)
             })?;
+            ticket["filters"] = filters;
         }
         Ok(ticket)
     }
