@@ -3,8 +3,8 @@
 //! While a walk comes nearer to its query, nearly all neighbours of the nodes that it follows are nearer than what it holds, and
 //! soon too far. To compare one by its code costs as many cache lines as the code has. So of each node the few nearest by
 //! estimate are compared at once; and others when the walk would else follow a node
-//! that is farther than they may be, as in a best-first search that is lazy. Most are too far by then: at equal recall, walks
-//! compare a fifth to a third less.
+//! that is farther than they may be, as in a best-first search that is lazy. Most are too far by then. `longbow bench ann` tells how many are
+//! compared.
 //!
 //! Good for some dozens that mostly are dropped: nothing is sorted before it is needed. Not for a queue from which all are taken. Levels
 //! above the one that is searched, graphs whose edges have no codes, and walks along what passes a filter do without.
