@@ -127,7 +127,7 @@ mod tests {
             r#"[{"b": {"a": null, "c": 0, "a": 2}}]"#,
             r#"{"a": 1, "\u0061": 2}"#,
         ] {
-            let refused = serde_json::from_str::<Once>(text).err().expect(text);
+            let refused = serde_json::from_str::<Once>(text).expect_err(text);
             assert!(
                 refused.to_string().contains("'a' is there twice"),
                 "{refused}"
