@@ -18,7 +18,7 @@ use crate::view::View;
 
 /// How many times the usual effort is made for a target by a graph that was not calibrated yet.
 const CAUTION: usize = 8;
-/// Bytes of vectors up to which all rows are scanned instead: a millisecond or two, and it is known what a scan reaches.
+/// Bytes of vectors up to which all rows are scanned instead: of a scan it is known what it reaches.
 const SCANNED: u64 = 16 << 20;
 const NOT_CALIBRATED: &str = "the index is not calibrated yet, or has become another since: eight times the usual effort was made, and what it reaches is not known";
 const NOT_ENDED: &str = "the budget ran out: what was reached is not known";

@@ -9,7 +9,6 @@
 //! Good for some dozens that mostly are dropped: nothing is sorted before it is needed. Not for a queue from which all are taken. Levels
 //! above the one that is searched, graphs whose edges have no codes, and walks along what passes a filter do without.
 
-use super::scratch::Scratch;
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;
 use crate::visited::Visited;
@@ -104,19 +103,14 @@ impl<A: Admit> Walk<'_, A> {
     /// Asks for the codes of neighbours that were left for later, and may be nearer than what is followed next; false if there are none.
     #[inline(always)]
     pub(super) fn take_up(&mut self) -> bool {
-        let Scratch {
-            visited,
-            front,
-            fresh,
-            later,
-            ..
-        } = &mut *self.scratch;
-        fresh.clear();
-        later.take((front.next_distance(), front.limit()), visited, fresh);
-        if fresh.is_empty() {
+        let room = &mut *self.scratch;
+        room.fresh.clear();
+        let within = (room.front.next_distance(), room.front.limit());
+        room.later.take(within, &room.visited, &mut room.fresh);
+        if room.fresh.is_empty() {
             return false;
         }
-        fresh.sort_unstable();
+        room.fresh.sort_unstable();
         self.ask();
         !self.asked.is_empty()
     }
