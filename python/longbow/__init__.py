@@ -31,13 +31,22 @@ from .errors import (
     Unavailable,
     Unimplemented,
 )
-from .results import DatasetInfo, InsertResult, QueryInfo, Readiness, explain, query_info
+from .results import (
+    Backup,
+    DatasetInfo,
+    InsertResult,
+    QueryInfo,
+    Readiness,
+    explain,
+    query_info,
+)
 from .stream import BatchStream
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AsyncLongbowClient",
+    "Backup",
     "BatchStream",
     "Cancelled",
     "Change",

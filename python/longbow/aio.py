@@ -125,6 +125,7 @@ class AsyncLongbowClient:
     delete_namespace = _coroutine(LongbowClient.delete_namespace)
     list_namespaces = _coroutine(LongbowClient.list_namespaces)
     snapshot = _coroutine(LongbowClient.snapshot)
+    backup = _coroutine(LongbowClient.backup)
     status = _coroutine(LongbowClient.status)
     ready = _coroutine(LongbowClient.ready)
     wait_until_indexed = _coroutine(LongbowClient.wait_until_indexed)

@@ -47,6 +47,28 @@ class InsertResult:
 
 
 @dataclass(frozen=True)
+class Backup:
+    """A copy of all datasets.
+
+    Attributes:
+        path: its folder, on the machine of the server.
+        offset: every write that was acknowledged with this offset of the log,
+            or a smaller one, is in it.
+        datasets: how many there are in it.
+        rows: and rows.
+        files: and files.
+        bytes: their size.
+    """
+
+    path: str
+    offset: int
+    datasets: int
+    rows: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True)
 class DatasetInfo:
     """A dataset: its name, Arrow schema, rows and bytes."""
 

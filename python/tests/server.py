@@ -26,7 +26,8 @@ class Server:
         if not program.is_file():
             raise FileNotFoundError(f"{program}: build it with `cargo build --release -p longbow`")
         self.path, self._arguments = path, arguments
-        command = [str(program), "serve", "--data-path", str(path), *arguments]
+        command = [str(program), "serve", "--data-path", str(path)]
+        command += ["--backup-path", str(path.parent / f"{path.name}-backups"), *arguments]
         for name in ("listen", "meta", "metrics"):
             command += [f"--{name}-addr", "127.0.0.1:0"]
         # Settings of the machine's own must not leak into a test.

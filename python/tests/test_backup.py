@@ -1,7 +1,10 @@
-"""Backups as the page for operators says: a copy of the folder, or of the rows."""
+"""Backups as the page for operators says: by a node, a copy of the folder, or of the rows."""
 
+import itertools
 import shutil
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow.parquet as parquet
@@ -59,3 +62,75 @@ def test_rows_come_back_from_parquet(tmp_path) -> None:
         database.insert("d", parquet.read_table(tmp_path / "d.parquet"))
         assert contents(database) == before
         assert database.search("d", MATRIX[42], k=1)["id"].to_pylist() == [42]
+
+
+def test_a_node_that_is_written_to_makes_a_backup(tmp_path) -> None:
+    """What was acknowledged before is in it, and of what comes meanwhile the first part."""
+    done = threading.Event()
+    first = Server(tmp_path / "data")
+    client = longbow.connect(first.uri, first.meta_uri)
+    try:
+        before = fill(client)
+        with ThreadPoolExecutor(1) as pool:
+            writing = pool.submit(keep_inserting, client, done)
+            try:
+                while client.get_info("d").rows < len(before) + 100:
+                    assert not writing.done(), writing.result()
+                made = client.backup("monday")
+            finally:
+                done.set()
+            end = writing.result()
+        with pytest.raises(longbow.FailedPrecondition, match="backup_exists"):
+            client.backup("monday")
+    finally:
+        client.close()
+        first.kill()
+    assert made.path == str(tmp_path / "data-backups" / "monday")
+    verify = [binary(), "verify", "--data-path", made.path]
+    subprocess.run(verify, check=True)
+    with longbow.open(made.path) as copy:
+        rows = contents(copy)
+        ids = [row["id"] for row in rows]
+        came = len(rows) - len(before)
+        assert rows[: len(before)] == before and came >= 100
+        assert ids[len(before) :] == list(range(10_000, 10_000 + came))
+        assert made.rows == len(rows) and 10_000 + came <= end
+        hits = copy.search("d", MATRIX[42], k=1)
+        assert (hits["id"].to_pylist(), hits["distance"].to_pylist()) == ([42], [0.0])
+        # What is written from here on is kept, too.
+        copy.delete("d", [42])
+    with longbow.open(made.path) as copy:
+        assert len(contents(copy)) == len(rows) - 1
+
+
+def keep_inserting(client: longbow.LongbowClient, done: threading.Event) -> int:
+    """Rows one after another; the id behind the last."""
+    for at in itertools.count():
+        row = {"id": [10_000 + at], "vector": MATRIX[:1], "text": ["late"]}
+        client.insert("d", row)
+        if done.is_set():
+            return 10_001 + at
+    raise AssertionError("it counts for ever")
+
+
+@pytest.mark.parametrize("where", ["memory", "folder"])
+def test_a_database_makes_a_backup(tmp_path, where) -> None:
+    path = None if where == "memory" else tmp_path / "data"
+    with longbow.open(path, backup_path=tmp_path / "backups") as database:
+        before = fill(database)
+        made = database.backup("a")
+        assert (made.datasets, made.rows) == (1, len(before))
+    with longbow.open(tmp_path / "backups" / "a") as copy:
+        assert contents(copy) == before
+        assert copy.search("d", MATRIX[42], k=1)["id"].to_pylist() == [42]
+
+
+def test_a_backup_that_cannot_be_written_is_refused(tmp_path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with longbow.open(backup_path=tmp_path / "file") as database:
+        with pytest.raises(longbow.FailedPrecondition, match="backup_refused.*backup_path"):
+            database.backup("a")
+        for name in ("", "a/b", "../a", "a.partial"):
+            with pytest.raises(longbow.InvalidArgument, match="bad_backup_name"):
+                database.backup(name)
+    assert (tmp_path / "file").read_text() == "no folder"

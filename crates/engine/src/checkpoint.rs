@@ -14,6 +14,7 @@ use std::time::Instant;
 
 use longbow_disk::Disk;
 use longbow_storage::{DatasetManifest, IndexRef, Manifest, Tombstones, crc32c};
+use parking_lot::MutexGuard;
 
 use crate::column_index::ColumnIndex;
 use crate::dataset::Dataset;
@@ -26,12 +27,16 @@ use crate::view::View;
 /// Name of the manifest in the data folder.
 pub(crate) const MANIFEST: &str = "MANIFEST";
 
-/// Makes a checkpoint and returns its number.
+/// The right to make checkpoints. Nobody removes files of the last one, and nothing writes over blocks that it names, while another
+/// has it.
+pub(crate) type Turn<'a> = MutexGuard<'a, ()>;
+
+/// Makes a checkpoint, and returns what it consists of.
 ///
 /// # Errors
 /// If the disk refuses anything; the last checkpoint and the whole log after it stay. [`Error::Unsure`] if the disk
 /// failed a sync before, which leaves open what of earlier files is on it.
-pub(crate) fn make(shared: &Shared) -> Result<u64> {
+pub(crate) fn make(shared: &Shared, _turn: &Turn<'_>) -> Result<Manifest> {
     let _files = shared.files.lock();
     if let Some(cause) = shared.unsure.get() {
         return Err(Error::Unsure(cause.clone()));
@@ -66,14 +71,14 @@ pub(crate) fn make(shared: &Shared) -> Result<u64> {
     }
     shared.log.purge(covered(&manifest))?;
     sweep(shared, &manifest)?;
-    Ok(number)
+    Ok(manifest)
 }
 
 /// Makes a checkpoint if that saves enough work of the indexers.
 ///
 /// # Errors
 /// As [`make`].
-pub(crate) fn save_work(shared: &Shared) -> Result<()> {
+pub(crate) fn save_work(shared: &Shared, turn: &Turn<'_>) -> Result<()> {
     let is_sound = shared.log.poisoned().is_none() && shared.unsure.get().is_none();
     let moves = |dataset: &Arc<Dataset>| {
         let indexes = dataset.indexes();
@@ -82,7 +87,7 @@ pub(crate) fn save_work(shared: &Shared) -> Result<()> {
     // Of an index that is being built to take another's place a checkpoint holds nothing.
     let is_settled = !shared.catalog.datasets().iter().any(moves);
     if is_sound && is_settled && shared.unsaved.is_worth_saving(shared.options.index_work) {
-        make(shared)?;
+        make(shared, turn)?;
     }
     Ok(())
 }

@@ -17,7 +17,8 @@ const INDEX_WORK: Duration = Duration::from_secs(5);
 
 impl Options {
     /// The keys of the configuration that an engine reads; the others are for a server.
-    pub const KEYS: [&str; 28] = [
+    pub const KEYS: [&str; 29] = [
+        "backup_path",
         "compact_interval",
         "doput_batch_size",
         "hnsw_ef_construction",
@@ -62,6 +63,7 @@ impl Options {
         };
         let defaults = Options::new(&config.data_path);
         Options {
+            backup_path: config.backup_path.clone(),
             sync,
             sync_method: match config.wal_sync_method {
                 WalSyncMethod::Dsync => SyncMethod::Dsync,

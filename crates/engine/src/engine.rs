@@ -237,12 +237,13 @@ impl Engine {
         self.dataset(name)
     }
 
-    /// Makes a checkpoint now and returns its number. Reads and writes go on meanwhile.
+    /// Makes a checkpoint now and returns its number. Reads and writes go on meanwhile. Waits for a backup that copies the last one.
     ///
     /// # Errors
     /// If the disk fails; the last checkpoint stays the valid one.
     pub fn checkpoint(&self) -> Result<u64> {
-        checkpoint::make(self.shared())
+        let turn = self.shared().checkpoints.lock();
+        Ok(checkpoint::make(self.shared(), &turn)?.checkpoint)
     }
 
     /// Writes segments and graphs anew that hold too many dead rows, and joins small segments; what housekeeping does
@@ -391,7 +392,7 @@ impl Inner {
             // A thread that panicked has said so; the state it left is on disk.
             let _ = thread.join();
         }
-        if let Err(error) = checkpoint::save_work(&self.shared) {
+        if let Err(error) = checkpoint::save_work(&self.shared, &self.shared.checkpoints.lock()) {
             // Nothing but time is lost.
             tracing::warn!(%error, "indexes are not saved, and are made again at the next start");
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::backup::BackupError;
 use crate::filter::FilterError;
 
 /// The class of an error: what a client may do about it. The server maps it to a gRPC status.
@@ -222,6 +223,8 @@ pub enum Error {
     },
     #[error("{0}")]
     Filter(Box<dyn FilterError>),
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     #[error(
         "full text is not searched in column '{column}' of dataset '{dataset}'; its text columns are {have}"
     )]
@@ -364,6 +367,7 @@ impl Error {
             Error::ColumnNotFound { .. } => "column_not_found",
             Error::NotAVectorColumn { .. } => "not_a_vector_column",
             Error::Filter(error) => error.code(),
+            Error::Backup(error) => error.meaning().0,
             Error::Unimplemented(_) => "unimplemented",
             Error::Storage(error) => of_storage(error).0,
             Error::Log(error) => of_log(error).0,
@@ -402,6 +406,7 @@ impl Error {
             | Error::NotADataFolder { .. } => Class::FailedPrecondition,
             Error::Unimplemented(_) => Class::Unimplemented,
             Error::Filter(error) => error.class(),
+            Error::Backup(error) => error.meaning().1,
             Error::MemoryLimit { .. } | Error::DiskSpace { .. } => Class::ResourceExhausted,
             Error::Storage(error) => of_storage(error).1,
             Error::Log(error) => of_log(error).1,

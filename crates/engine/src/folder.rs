@@ -33,11 +33,16 @@ impl Folder {
             return Err(Error::NotADataFolder { path });
         }
         let lock = lock_folder(disk.as_ref(), path, purpose)?;
-        Ok(Folder {
+        Ok(Folder::held(disk, path, lock))
+    }
+
+    /// A folder whose lock is held already.
+    pub(crate) fn held(disk: Arc<dyn Disk>, path: &Path, lock: Box<dyn Lock>) -> Folder {
+        Folder {
             disk,
             path: path.to_path_buf(),
             _lock: lock,
-        })
+        }
     }
 
     /// [`Folder::open`] on the disk of this machine.

@@ -45,6 +45,7 @@
 mod answer;
 mod applier;
 mod apply;
+mod backup;
 mod bell;
 mod block_files;
 mod brief;
@@ -140,6 +141,7 @@ mod view;
 
 pub use answer::Beside;
 pub use apply::Applied;
+pub use backup::{Backup, BackupCause, BackupError};
 pub use block_files::BlockFiles;
 pub use catalog::{Catalog, DEFAULT_NAMESPACE, check_name, namespace_of};
 pub use changes::{Change, ChangeKind};

@@ -46,17 +46,25 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             let interval = shared.options.tidy_interval;
             next_tidy = Instant::now() + pause(has_compacted, began.elapsed(), interval);
         }
+        // While a backup copies the last one, there are no others.
+        let Some(turn) = shared.checkpoints.try_lock() else {
+            continue;
+        };
         if is_due(
             last_checkpoint.elapsed(),
             shared.options.checkpoint_interval,
         ) || shared.log.uncovered_bytes() >= shared.options.max_log_bytes
         {
-            report("checkpoint", "all", checkpoint::make(shared).map(drop));
+            report(
+                "checkpoint",
+                "all",
+                checkpoint::make(shared, &turn).map(drop),
+            );
             last_checkpoint = Instant::now();
         }
         let mut datasets = shared.catalog.datasets().into_iter();
         if datasets.all(|dataset| dataset.unindexed() == 0) {
-            report("checkpoint", "all", checkpoint::save_work(shared));
+            report("checkpoint", "all", checkpoint::save_work(shared, &turn));
         }
     }
 }

@@ -18,6 +18,8 @@ use crate::index_policy::IndexPolicy;
 pub struct Options {
     /// The data folder.
     pub path: PathBuf,
+    /// The folder in which backups are made.
+    pub backup_path: PathBuf,
     /// What an acknowledgement waits for.
     pub sync: SyncMode,
     /// How it is synced where each acknowledgement waits for that.
@@ -104,6 +106,7 @@ impl Options {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Options {
             path: path.into(),
+            backup_path: PathBuf::from("backups"),
             sync: SyncMode::Background {
                 max_unsynced_bytes: 256 << 20,
                 max_unsynced_age: Duration::from_secs(1),

@@ -61,6 +61,10 @@ pub(crate) struct Shared {
     pub helpers: Helpers,
     /// Held by whoever changes files of segments: sealing, compaction and checkpoints take turns.
     pub files: Mutex<()>,
+    /// Held by whoever makes checkpoints, see [`Turn`](crate::checkpoint::Turn). Taken before `files`.
+    pub checkpoints: Mutex<()>,
+    /// Held by whoever makes a backup.
+    pub backing_up: Mutex<()>,
     /// Set when a sync of files failed: what of them is on the disk is not known until the folder is opened anew, so
     /// no checkpoint may rely on them.
     pub unsure: OnceLock<String>,
@@ -107,6 +111,8 @@ impl Shared {
             searched: AtomicBool::new(false),
             helpers: Helpers::new(),
             files: Mutex::new(()),
+            checkpoints: Mutex::new(()),
+            backing_up: Mutex::new(()),
             on_the_way: Arc::default(),
             waiters: Semaphore::new(MOST_WAITERS),
             moving: Mutex::new(()),

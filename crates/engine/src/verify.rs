@@ -112,11 +112,12 @@ pub struct Progress {
 }
 
 impl Folder {
-    /// Reads every byte of the folder and checks every checksum. Nothing is changed. `progress` is called often.
+    /// Reads every byte of the folder and checks every checksum. Nothing is changed. `progress` is called often; it may answer
+    /// [`Error::Stopped`], which ends this.
     ///
     /// # Errors
     /// If a file is of a newer version, or a folder cannot be listed. A file that cannot be read counts as damaged.
-    pub fn verify(&self, progress: &mut dyn FnMut(Progress)) -> Result<Verification> {
+    pub fn verify(&self, progress: &mut dyn FnMut(Progress) -> Result<()>) -> Result<Verification> {
         let mut look = Look {
             disk: self.disk.as_ref(),
             told: Progress { done: 0, total: 0 },
@@ -154,15 +155,15 @@ impl Folder {
 /// A verification under way.
 struct Look<'a> {
     disk: &'a dyn Disk,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut dyn FnMut(Progress) -> Result<()>,
     told: Progress,
     found: Verification,
 }
 
 impl Look<'_> {
-    fn advance(&mut self, bytes: u64) {
+    fn advance(&mut self, bytes: u64) -> Result<()> {
         self.told.done += bytes;
-        (self.progress)(self.told);
+        (self.progress)(self.told)
     }
 
     fn tally(&mut self, kind: FileKind) -> &mut Tally {
@@ -171,7 +172,7 @@ impl Look<'_> {
 
     /// Notes what is wrong with a file, if it is damage.
     fn damaged(&mut self, kind: FileKind, file: &Path, offset: u64, error: Error) -> Result<()> {
-        if error.code() == "newer_version" {
+        if error.code() == "newer_version" || matches!(error, Error::Stopped(_)) {
             return Err(error);
         }
         let missing = matches!(&error, Error::Disk(error) if error.is_not_found());
@@ -216,7 +217,7 @@ impl Look<'_> {
                 return Ok(());
             }
             *at += read as u64;
-            self.advance(read as u64);
+            self.advance(read as u64)?;
         }
     }
 
@@ -248,7 +249,11 @@ impl Look<'_> {
         // Without a manifest that can be read nobody knows where the log has to begin and to end at least.
         let known = self.found.manifest.is_some() || !has_manifest;
         let after = if known { self.found.covered } else { u64::MAX };
-        let survey = longbow_log::verify(disk, &dir, after, &mut |bytes| self.advance(bytes))?;
+        let mut told = Ok(());
+        let survey = longbow_log::verify(disk, &dir, after, &mut |bytes| {
+            told = self.advance(bytes);
+        })?;
+        told?;
         let tally = self.tally(FileKind::Log);
         tally.files = survey.files;
         tally.bytes = survey.bytes;

@@ -54,11 +54,32 @@ pub fn run(engine: &Engine, name: &str, body: &[u8]) -> Result<Answer> {
             }
             json!({"status": "created", "snapshot": engine.checkpoint()?})
         }
+        "Backup" => backup(engine, body)?,
         other => {
             let text = format!("there is no action '{other}' on an engine");
             let class = longbow_engine::Class::Unimplemented;
             return Err(Refusal::new(class, "unknown_action", &text));
         }
+    }))
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct ToBackup {
+    name: Option<String>,
+}
+
+fn backup(engine: &Engine, body: &[u8]) -> Result<Value> {
+    let asked: ToBackup = read(body, &["name"])?;
+    let made = engine.backup(&required(asked.name, "name")?)?;
+    Ok(json!({
+        "status": "created",
+        "path": made.path.display().to_string(),
+        "offset": made.offset,
+        "datasets": made.datasets,
+        "rows": made.rows,
+        "files": made.files,
+        "bytes": made.bytes,
     }))
 }
 

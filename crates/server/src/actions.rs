@@ -70,6 +70,11 @@ pub(crate) const ACTIONS: &[(&str, Option<Role>, &str)] = &[
         "how many datasets a namespace holds",
     ),
     ("ForceSnapshot", None, "makes a checkpoint now"),
+    (
+        "Backup",
+        None,
+        "copies all datasets into a folder of that name",
+    ),
 ];
 
 /// Actions of the contract that this version does not have.

@@ -191,6 +191,8 @@ options! {
         node_id: String, Name, Ask("the host's name", |host| host.name.clone());
         /// The folder that holds all data; one process at a time.
         data_path: PathBuf, Path, Text("./data");
+        /// The folder in which backups are made, each in a folder of its own.
+        backup_path: PathBuf, Path, Text("./backups");
         /// How the log's lines are written.
         log_format: LogFormat, Choice(&["json", "console"]), Ask("json; console on a terminal", log_format_default);
         /// The least severe lines that are logged.

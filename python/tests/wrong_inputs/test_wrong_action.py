@@ -158,6 +158,9 @@ OTHERS = [
         "unknown_key",
         "'dateset'",
     ),
+    act("a backup without a name", "Backup", {}, "missing_key", "'name'"),
+    act("a backup by a path", "Backup", {"name": "../x"}, "bad_backup_name", "'../x'"),
+    act("a backup of one dataset", "Backup", {"dataset": "x"}, "unknown_key", "'dataset'"),
     act(
         "readiness with an unknown key",
         "check_readiness",

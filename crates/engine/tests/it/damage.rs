@@ -76,7 +76,7 @@ fn disk_with(files: &Files) -> MemoryDisk {
 
 fn look(disk: &MemoryDisk) -> Result<(Folder, Verification), Error> {
     let folder = Folder::open(Arc::new(disk.clone()), Path::new(DATA), "a test")?;
-    let found = folder.verify(&mut |_| ())?;
+    let found = folder.verify(&mut |_| Ok(()))?;
     Ok((folder, found))
 }
 

@@ -79,7 +79,7 @@ pub struct Outcome {
 }
 
 /// The datasets as they should be.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct World {
     pub shape: Shape,
     pub models: [Model; 2],

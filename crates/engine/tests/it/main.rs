@@ -1,5 +1,6 @@
 //! The engine beside a plain model: random writes, restarts, failing disks and losses of power, and readers among them.
 
+mod backups;
 mod budget;
 mod churn;
 mod coded_filters;

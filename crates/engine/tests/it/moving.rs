@@ -291,7 +291,7 @@ fn whenever_the_process_dies_no_row_is_lost_and_no_file_is_missing() {
             false => disk.crash_keeping(&mut |_, unsynced| unsynced),
         };
         let found = Folder::open(Arc::new(left.clone()), Path::new("data"), "test");
-        let found = found.and_then(|folder| folder.verify(&mut |_| {}));
+        let found = found.and_then(|folder| folder.verify(&mut |_| Ok(())));
         let damages = found.expect("a folder").damages;
         assert!(damages.is_empty(), "{seed}: {damages:?}");
         let engine = open(left.clone(), &options);

@@ -9,8 +9,12 @@ use longbow_engine::Engine;
 
 /// Puts rows with these ids, in one batch, and waits for the acknowledgement.
 pub fn put(engine: &Engine, dataset: &str, ids: Range<i64>) {
-    let vector = |id: i64| Some(vec![Some(id as f32), Some((id % 7) as f32)]);
-    let vectors = ids.clone().map(vector);
+    put_with(engine, dataset, ids, |id| [id as f32, (id % 7) as f32]);
+}
+
+/// The same, with other vectors.
+pub fn put_with(engine: &Engine, dataset: &str, ids: Range<i64>, vector: impl Fn(i64) -> [f32; 2]) {
+    let vectors = ids.clone().map(|id| Some(vector(id).map(Some)));
     let vectors = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(vectors, 2);
     let ids = Int64Array::from(ids.collect::<Vec<_>>());
     let columns = [

@@ -61,7 +61,7 @@ fn damages(disk: &MemoryDisk, places: &[usize]) -> bool {
     places.iter().for_each(|at| bytes[*at] ^= 1);
     disk.write_atomic(&path, &bytes).expect("written");
     let folder = Folder::open(Arc::new(disk.clone()), "data".as_ref(), "a test");
-    let found = folder.expect("nobody has it").verify(&mut |_| ());
+    let found = folder.expect("nobody has it").verify(&mut |_| Ok(()));
     let found = found.expect("it can be looked over");
     for damage in &found.damages {
         let offset = damage.offset.expect("a block begins somewhere") as usize;

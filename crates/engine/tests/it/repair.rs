@@ -41,7 +41,9 @@ fn folder(disk: &dyn Disk) -> PathBuf {
 
 fn look(disk: Arc<dyn Disk>) -> (Folder, Verification, Repair) {
     let folder = Folder::open(disk, Path::new(DATA), "a test").expect("nobody has it");
-    let found = folder.verify(&mut |_| ()).expect("it can be looked over");
+    let found = folder
+        .verify(&mut |_| Ok(()))
+        .expect("it can be looked over");
     let repair = folder.plan_repair(&found).expect("it can be planned");
     (folder, found, repair)
 }
@@ -107,7 +109,7 @@ fn indexes_that_are_given_again_are_replayed_again() {
         let lost = repair.cut.as_ref().and_then(|cut| cut.lost.clone());
         assert_eq!(lost, Some(covered + at..=covered + 20));
         held.repair(&repair, "now").expect("repaired");
-        let again = held.verify(&mut |_| ()).expect("it can be looked over");
+        let again = held.verify(&mut |_| Ok(())).expect("it can be looked over");
         assert!(again.is_whole(), "{again:?}");
         drop(held);
         check(&disk, covered, at);

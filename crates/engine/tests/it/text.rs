@@ -182,7 +182,7 @@ fn a_damaged_file_is_told_and_built_anew() {
     broken[bytes.len() / 2] ^= 1;
     disk.write_atomic(path, &broken).expect("written");
     let folder = Folder::open(Arc::new(disk.clone()), Path::new("data"), "a test");
-    let found = folder.expect("nobody has it").verify(&mut |_| ());
+    let found = folder.expect("nobody has it").verify(&mut |_| Ok(()));
     let damages = found.expect("it can be looked over").damages;
     assert_eq!(damages.len(), 1, "{damages:?}");
     assert_eq!((damages[0].kind, &damages[0].file), (FileKind::Texts, path));

@@ -60,7 +60,10 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 /// Verifies a folder, telling the progress.
 pub fn look_over(folder: &Folder) -> Result<Verification, ExitCode> {
     let mut watch = Watch::begin();
-    let found = folder.verify(&mut |progress| watch.tell(progress));
+    let found = folder.verify(&mut |progress| {
+        watch.tell(progress);
+        Ok(())
+    });
     let found = found.map_err(|error| complain(&error.to_string(), 1))?;
     watch.end();
     Ok(found)
