@@ -90,8 +90,8 @@ class Admin:
         """Copies all datasets into a new folder of that name, while reads and writes go on.
 
         The folder is made where the setting ``backup_path`` says, on the machine
-        of the server. A server started on it, or on a copy of it, has what was
-        acknowledged before the backup began; so has :func:`longbow.open`.
+        of the server. A server started on a copy of it has what was acknowledged
+        before the backup began; so has :func:`longbow.open`.
 
         Args:
             name: letters, digits, ``-``, ``_`` and ``.``

@@ -189,9 +189,16 @@ impl Engine {
             folder,
         };
         let made = copy.make();
-        if made.is_err() {
-            // What cannot be removed is none of a backup: its name says so.
-            let _ = disk.remove_dir_all(&copy.partial);
+        let path = copy.path.display();
+        match &made {
+            Ok(made) => {
+                tracing::info!(%path, made.rows, made.bytes, made.offset, "a backup was made");
+            }
+            Err(error) => {
+                tracing::warn!(%path, %error, "no backup was made");
+                // What cannot be removed is none of a backup: its name says so.
+                let _ = disk.remove_dir_all(&copy.partial);
+            }
         }
         made
     }

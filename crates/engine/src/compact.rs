@@ -6,7 +6,7 @@ use longbow_storage::{Segment, merge};
 
 use crate::dataset::Dataset;
 use crate::error::Result;
-use crate::seal::write_segments;
+use crate::seal::{folder, write_segments};
 use crate::shared::Shared;
 use crate::view::View;
 
@@ -22,18 +22,31 @@ const SMALL_RUN: usize = 4;
 /// Returns whether there was such a group.
 ///
 /// # Errors
-/// If the disk refuses; the old segments stay then.
+/// If the disk refuses, or an old segment is damaged; the old segments stay then.
 pub(crate) fn compact(shared: &Shared, dataset: &Dataset) -> Result<bool> {
     let view = dataset.view();
     let Some((first, count)) = choose(&view, shared.options.seal_bytes) else {
         return Ok(false);
     };
-    let _files = shared.files.lock();
     let old = &view.segments[first..first + count];
+    for segment in old {
+        check(shared, dataset, &view, segment)?;
+    }
+    let _files = shared.files.lock();
     let written = write_segments(shared, dataset, &view, false, |compactor| {
         merge(compactor, old, &|row| view.is_visible(row))
     })?;
     Ok(dataset.swap_segments(old, written))
+}
+
+/// Reads a segment whose rows are to be written anew, and compares its checksum: a wrong byte that came since it was opened would have a
+/// right one from then on.
+fn check(shared: &Shared, dataset: &Dataset, view: &View, segment: &Arc<Segment>) -> Result<()> {
+    if dead_in(view, segment) < segment.rows() {
+        let path = folder(shared, dataset.number).join(&segment.meta().file);
+        Segment::open(shared.disk.as_ref(), &path, segment.meta())?;
+    }
+    Ok(())
 }
 
 /// Position and number of segments to compact together. Those in which nothing lives go together however many they are: nothing is written for

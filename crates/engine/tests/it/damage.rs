@@ -149,3 +149,31 @@ fn what_is_said_of_a_folder_is_what_a_start_does() {
         "{repaired} repaired, {torn} torn"
     );
 }
+
+/// A wrong byte in rows that nobody reads: to write them anew would give it a checksum of its own.
+#[test]
+fn damaged_rows_are_not_written_anew() {
+    let disk = MemoryDisk::new();
+    let engine = open(&disk).expect("an empty folder");
+    put(&engine, "a", 0..60);
+    engine.checkpoint().expect("a checkpoint");
+    let rows =
+        |(path, _): &&(PathBuf, Vec<u8>)| path.extension().is_some_and(|ends| ends == "arrow");
+    let files = files_below(&disk, Path::new(DATA));
+    let (path, mut bytes) = files.iter().find(rows).expect("rows in a file").clone();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    disk.write_atomic(&path, &bytes).expect("memory");
+    let dead = engine.delete_ids("a", (0..40).map(Id::Int).collect());
+    dead.and_then(|dead| dead.wait()).expect("known ids");
+    let error = engine.tidy().expect_err("a wrong byte");
+    assert_eq!(error.code(), "data_damaged", "{error}");
+    let name = path.file_name().expect("a name").to_string_lossy();
+    assert!(error.to_string().contains(&*name), "{error}");
+    engine.checkpoint().expect("nothing of it was written");
+    assert_eq!(disk.read(&path, u64::MAX).expect("it stays"), bytes);
+    // Where nothing lives, nothing is written, and nothing compared.
+    let dead = engine.delete_ids("a", (40..60).map(Id::Int).collect());
+    dead.and_then(|dead| dead.wait()).expect("known ids");
+    assert_eq!(engine.tidy().expect("nothing is copied"), 1);
+}
