@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use longbow_disk::{Disk, File, RealDisk};
+use longbow_disk::{Disk, RealDisk};
 use longbow_log::Log;
 use longbow_storage::{DatasetManifest, Manifest};
 
@@ -25,6 +25,7 @@ use crate::checkpoint::{self, MANIFEST, covered, files_of};
 use crate::engine::{Engine, lock_folder};
 use crate::error::{Class, Error, Result};
 use crate::folder::Folder;
+use crate::seal::folder;
 use crate::shared::Shared;
 use crate::verify::{FileDamage, FileKind, Verification};
 
@@ -180,13 +181,11 @@ impl Engine {
             return Err(BackupError::Exists { path }.into());
         }
         let partial = dir.join(format!("{name}{PARTIAL}"));
-        let folder = begin(disk, &partial)?;
         let copy = Copy {
             shared,
             disk,
-            partial,
+            folder: begin(disk, &partial)?,
             path,
-            folder,
         };
         let made = copy.make();
         let path = copy.path.display();
@@ -197,7 +196,7 @@ impl Engine {
             Err(error) => {
                 tracing::warn!(%path, %error, "no backup was made");
                 // What cannot be removed is none of a backup: its name says so.
-                let _ = disk.remove_dir_all(&copy.partial);
+                let _ = disk.remove_dir_all(copy.folder.path());
             }
         }
         made
@@ -244,12 +243,10 @@ fn begin(disk: &Arc<dyn Disk>, partial: &Path) -> Result<Folder> {
 struct Copy<'a> {
     shared: &'a Shared,
     disk: &'a Arc<dyn Disk>,
-    /// Where it is until it is whole,
-    partial: PathBuf,
+    /// Where it is until it is whole, held until it has its name,
+    folder: Folder,
     /// and then.
     path: PathBuf,
-    /// Held until it has its name.
-    folder: Folder,
 }
 
 impl Copy<'_> {
@@ -276,54 +273,48 @@ impl Copy<'_> {
         let turn = self.shared.checkpoints.lock();
         let manifest = checkpoint::make(self.shared, &turn)?;
         let of = |dataset: &DatasetManifest| {
-            let dir = dir_of(dataset.number);
+            let from = folder(self.shared, dataset.number);
+            let to = self.folder.dataset_dir(dataset.number);
             let files = files_of(dataset).into_iter();
-            files.map(|file| dir.join(file)).collect::<Vec<_>>()
+            files
+                .map(|file| (from.join(file), to.join(file)))
+                .collect::<Vec<_>>()
         };
-        let files: Vec<PathBuf> = manifest.datasets.iter().flat_map(of).collect();
-        self.check_space(&files)?;
+        let files: Vec<_> = manifest.datasets.iter().flat_map(of).collect();
+        self.check_space(files.iter().map(|(from, _)| from.as_path()))?;
         for dataset in &manifest.datasets {
-            let made = self
-                .disk
-                .create_dir_all(&self.partial.join(dir_of(dataset.number)));
-            made.map_err(refused)?;
+            let dir = self.folder.dataset_dir(dataset.number);
+            self.disk.create_dir_all(&dir).map_err(refused)?;
         }
-        files.iter().try_for_each(|file| self.copy(file))?;
+        let mut piece = vec![0; PIECE];
+        for (from, to) in &files {
+            self.copy(from, to, &mut piece)?;
+        }
         Ok(manifest)
     }
 
-    fn open(&self, file: &Path) -> Result<Box<dyn File>> {
-        Ok(self
-            .shared
-            .disk
-            .open(&self.shared.options.path.join(file))?)
-    }
-
-    fn check_space(&self, files: &[PathBuf]) -> Result<()> {
+    fn check_space<'a>(&self, files: impl Iterator<Item = &'a Path>) -> Result<()> {
         let mut needed = 0;
         for file in files {
-            needed += self.open(file)?.len()?;
+            needed += self.shared.disk.open(file)?.len()?;
         }
-        let free = self.disk.free_space(&self.partial).map_err(refused)?;
+        let path = self.folder.path();
+        let free = self.disk.free_space(path).map_err(refused)?;
         if free >= needed + RESERVE {
             return Ok(());
         }
-        let path = self.partial.clone();
+        let path = path.to_path_buf();
         Err(BackupError::NoRoom { path, free, needed }.into())
     }
 
-    /// Copies and syncs a file.
-    fn copy(&self, file: &Path) -> Result<()> {
-        let source = self.open(file)?;
-        let copied = self
-            .disk
-            .create(&self.partial.join(file))
-            .map_err(refused)?;
-        let mut piece = vec![0; PIECE];
+    /// Copies and syncs a file, by pieces of that size.
+    fn copy(&self, from: &Path, to: &Path, piece: &mut [u8]) -> Result<()> {
+        let source = self.shared.disk.open(from)?;
+        let copied = self.disk.create(to).map_err(refused)?;
         let mut at = 0;
         loop {
             self.go_on()?;
-            let read = source.read_at(at, &mut piece)?;
+            let read = source.read_at(at, piece)?;
             if read == 0 {
                 return copied.sync_data().map_err(refused);
             }
@@ -349,17 +340,17 @@ impl Copy<'_> {
         manifest.catalog_index = last;
         for dataset in &mut manifest.datasets {
             dataset.applied = last;
-            let dir = self.partial.join(dir_of(dataset.number));
+            let dir = self.folder.dataset_dir(dataset.number);
             self.disk.sync_dir(&dir).map_err(refused)?;
         }
         let options = longbow_log::Options {
             prepared_segments: 0,
-            ..longbow_log::Options::new(self.partial.join("log"))
+            ..longbow_log::Options::new(self.folder.log_dir())
         };
         let opened = Log::open(Arc::clone(self.disk), options, last, &mut |_| Ok(()));
         let (log, _) = opened.map_err(refused)?;
         log.close().map_err(refused)?;
-        let path = self.partial.join(MANIFEST);
+        let path = self.folder.path().join(MANIFEST);
         manifest.write(self.disk.as_ref(), &path).map_err(refused)
     }
 
@@ -383,17 +374,12 @@ impl Copy<'_> {
 
     /// Gives it its name, for good.
     fn name(&self) -> longbow_disk::Result<()> {
-        self.disk.rename(&self.partial, &self.path)?;
+        self.disk.rename(self.folder.path(), &self.path)?;
         let dir = self.path.parent().unwrap_or(Path::new("."));
         let named = self.disk.sync_dir(dir);
         if named.is_err() {
-            let _ = self.disk.rename(&self.path, &self.partial);
+            let _ = self.disk.rename(&self.path, self.folder.path());
         }
         named
     }
-}
-
-/// Where the files of a dataset are in a data folder.
-fn dir_of(dataset: u64) -> PathBuf {
-    Path::new("datasets").join(dataset.to_string())
 }

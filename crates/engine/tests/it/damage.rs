@@ -150,6 +150,25 @@ fn what_is_said_of_a_folder_is_what_a_start_does() {
     );
 }
 
+/// Makes a byte in a file of rows wrong; which file that is, and what is in it now.
+pub fn harm_rows(disk: &MemoryDisk) -> (PathBuf, Vec<u8>) {
+    let is_rows =
+        |file: &(PathBuf, Vec<u8>)| file.0.extension().is_some_and(|ends| ends == "arrow");
+    let mut files = files_below(disk, Path::new(DATA)).into_iter();
+    let (path, mut bytes) = files.find(is_rows).expect("rows in a file");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    disk.write_atomic(&path, &bytes).expect("memory");
+    (path, bytes)
+}
+
+/// Fails unless an error is about damage in a file.
+pub fn check_damaged(error: &Error, path: &Path) {
+    assert_eq!(error.code(), "data_damaged", "{error}");
+    let name = path.file_name().expect("a name").to_string_lossy();
+    assert!(error.to_string().contains(&*name), "{error}");
+}
+
 /// A wrong byte in rows that nobody reads: to write them anew would give it a checksum of its own.
 #[test]
 fn damaged_rows_are_not_written_anew() {
@@ -157,19 +176,11 @@ fn damaged_rows_are_not_written_anew() {
     let engine = open(&disk).expect("an empty folder");
     put(&engine, "a", 0..60);
     engine.checkpoint().expect("a checkpoint");
-    let rows =
-        |(path, _): &&(PathBuf, Vec<u8>)| path.extension().is_some_and(|ends| ends == "arrow");
-    let files = files_below(&disk, Path::new(DATA));
-    let (path, mut bytes) = files.iter().find(rows).expect("rows in a file").clone();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    disk.write_atomic(&path, &bytes).expect("memory");
+    let (path, bytes) = harm_rows(&disk);
     let dead = engine.delete_ids("a", (0..40).map(Id::Int).collect());
     dead.and_then(|dead| dead.wait()).expect("known ids");
     let error = engine.tidy().expect_err("a wrong byte");
-    assert_eq!(error.code(), "data_damaged", "{error}");
-    let name = path.file_name().expect("a name").to_string_lossy();
-    assert!(error.to_string().contains(&*name), "{error}");
+    check_damaged(&error, &path);
     engine.checkpoint().expect("nothing of it was written");
     assert_eq!(disk.read(&path, u64::MAX).expect("it stays"), bytes);
     // Where nothing lives, nothing is written, and nothing compared.
