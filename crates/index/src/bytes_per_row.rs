@@ -5,7 +5,7 @@ use longbow_kernels::rabitq::{self, SLOTS};
 
 use crate::chunks::ALIGN;
 use crate::hnsw::{Hnsw, HnswParams};
-use crate::quantized::block::layout;
+use crate::quantized::block::Layout as Block;
 use crate::quantized::level::FEWER;
 use crate::quantized::{QuantizedGraph, QuantizedParams, SAVED_NODE};
 use crate::space::Space;
@@ -70,7 +70,7 @@ impl QuantizedGraph {
     #[must_use]
     pub fn bytes_per_row(space: Space, params: QuantizedParams) -> RowBytes {
         let dim = space.code_dim();
-        let (_, block) = layout(dim, params.edge_codes);
+        let block = Block::new(dim, params.edge_codes).bytes();
         let edges = if params.edge_codes {
             SLOTS * EDGE + rabitq::code_bytes(dim)
         } else {

@@ -1,5 +1,5 @@
 use half::bf16;
-use longbow_kernels::rabitq::{Lut, Planes, Rabitq, Residual, Rotation};
+use longbow_kernels::rabitq::{Lut, Octets, Planes, Rabitq, Residual, Rotation};
 use longbow_kernels::{Kernels, Metric, Scalar};
 
 use crate::centre::Centre;
@@ -7,7 +7,7 @@ use crate::checkpoint::Sink;
 use crate::error::Result;
 use crate::space::{Space, inverse_norm};
 use crate::sphere::Sphere;
-use crate::vector8::Vector8;
+use crate::vector8::{Here, Rounded, Vector8};
 
 /// Part of the squared lengths that go into a distance by which arithmetic may err.
 const ROUNDING: f32 = 2e-5;
@@ -41,6 +41,9 @@ pub(crate) struct Encoded {
     /// Its eight-bit code, if it was asked for.
     code: Vec<u8>,
     scale: f32,
+    /// That code, ready to be compared with such as are cut, if that was asked for; and what it stands for.
+    pub(crate) octets: Octets,
+    pub(crate) rounded: Rounded,
 }
 
 impl Encoder {
@@ -183,6 +186,12 @@ impl Encoder {
         out.scale = scale;
     }
 
+    /// Rounds a query to its eight-bit code, and lets codes that are cut be compared with that.
+    pub(crate) fn round_query(&self, out: &mut Encoded) {
+        self.round(out);
+        out.spread();
+    }
+
     /// Squared distance of a rotated query and an eight-bit code.
     ///
     /// # Safety
@@ -291,8 +300,30 @@ impl Encoded {
         Vector8::new(&self.code, self.scale)
     }
 
+    /// The same, with what [`Encoded::spread`] made of it.
+    pub(crate) fn here(&self) -> Here<'_> {
+        Here {
+            vector: self.vector(),
+            octets: &self.octets,
+        }
+    }
+
+    /// Lets codes that are cut be compared with the eight-bit code.
+    pub(crate) fn spread(&mut self) {
+        self.octets.set(self.code.iter().map(|x| *x as i8));
+        self.rounded = Vector8::new(self.octets.code(), self.scale).into();
+    }
+
+    /// By how much elements were rounded for those codes; 0 if they were not.
+    pub(crate) fn own_scale(&self) -> f32 {
+        self.rounded.scale
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        self.floats.capacity() * size_of::<f32>() + self.planes.bytes() + self.code.capacity()
+        self.octets.bytes()
+            + self.floats.capacity() * size_of::<f32>()
+            + self.planes.bytes()
+            + self.code.capacity()
     }
 }
 

@@ -1,3 +1,5 @@
+use longbow_kernels::rabitq::Octets;
+
 use crate::origin::MAX_DIM;
 
 /// A vector as its eight-bit code: `scale * code` is the rotated vector, nearly.
@@ -9,6 +11,35 @@ pub(crate) struct Vector8 {
     pub(crate) norm: f32,
     /// Sum of the code's elements.
     pub(crate) sum: i32,
+}
+
+/// A code that others are compared with.
+#[derive(Clone, Copy)]
+pub(crate) struct Here<'a> {
+    pub(crate) vector: Vector8,
+    /// The same code, if the others are cut.
+    pub(crate) octets: &'a Octets,
+}
+
+/// What an eight-bit code stands for, without its elements.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Rounded {
+    pub(crate) scale: f32,
+    /// Squared length, and the length.
+    pub(crate) norm: f32,
+    pub(crate) length: f32,
+    pub(crate) sum: i32,
+}
+
+impl From<Vector8> for Rounded {
+    fn from(vector: Vector8) -> Self {
+        Rounded {
+            scale: vector.scale,
+            norm: vector.norm,
+            length: vector.norm.sqrt(),
+            sum: vector.sum,
+        }
+    }
 }
 
 impl Vector8 {

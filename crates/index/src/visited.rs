@@ -1,5 +1,5 @@
 /// Which nodes a walk has met. A stamp is a byte, so that stamps of many nodes stay in the cache; they are wiped once
-/// in 255 walks.
+/// in 255 walks, or in half as many of those that also pass nodes over.
 #[derive(Default)]
 pub(crate) struct Visited {
     stamps: Vec<u8>,
@@ -64,6 +64,18 @@ impl Visited {
             .is_some_and(|stamp| self.now.wrapping_sub(*stamp) > 1)
     }
 
+    /// Passes a node over that was neither met nor passed over; false if it was. After [`Visited::clear_both`] only.
+    #[inline(always)]
+    pub(crate) fn notice(&mut self, node: u32) -> bool {
+        match self.stamps.get_mut(node as usize) {
+            Some(stamp) if self.now.wrapping_sub(*stamp) > 1 => {
+                *stamp = self.now - 1;
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the node was met.
     #[inline(always)]
     pub(crate) fn has_met(&self, node: u32) -> bool {
@@ -115,6 +127,21 @@ mod tests {
         }
         visited.pass_over(1_000_000);
         assert!(!visited.was_passed_over(1_000_000), "beyond the room");
+    }
+
+    #[test]
+    fn a_node_is_noticed_once() {
+        let mut visited = Visited::default();
+        for walk in 0..600u32 {
+            visited.clear_both(10);
+            let (node, other) = (walk % 10, (walk + 1) % 10);
+            assert!(visited.notice(node), "first, in walk {walk}");
+            assert!(!visited.notice(node), "again, in walk {walk}");
+            assert!(visited.was_passed_over(node) && visited.meet(node));
+            assert!(!visited.notice(node), "met, in walk {walk}");
+            assert!(visited.meet(other) && !visited.notice(other));
+        }
+        assert!(!visited.notice(1_000_000), "beyond the room");
     }
 
     #[test]

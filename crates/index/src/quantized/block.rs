@@ -1,13 +1,13 @@
-//! What a quantised graph keeps of each node, in one run of memory.
+//! What a quantised graph keeps of each node, in one run of memory or two.
 //!
 //! ```text
 //! offset  bytes  what
 //!      0      8  row
 //!      8      4  next twin; ff ff ff ff: none
-//!     12      4  squared length of the vector that the eight-bit code stands for, f32
-//!     16      4  scale of the eight-bit code, f32: an element times this is a rotated coordinate
-//!     20      4  sum of the eight-bit code, i32
-//!     24      4  which slots hold edges that no nearer neighbour stands in for, one bit each
+//!     12      4  which slots hold edges that no nearer neighbour stands in for, one bit each
+//!     16      4  squared length of the vector that the eight-bit code stands for, f32
+//!     20      4  scale of the eight-bit code, f32: an element times this is a rotated coordinate
+//!     24      4  sum of the eight-bit code, i32
 //!     28      2  1 if the node is about to leave the graph
 //!     30      2  how many edges lead to it, of nodes that stay, u16
 //!     32      d  eight-bit code; d is the dimension, rounded up to 16
@@ -19,29 +19,46 @@
 //!      …         up to a whole line
 //! ```
 //!
-//! Without codes of edges the neighbours follow the eight-bit code at once, and the block ends behind them, at a multiple of
-//! 32 bytes.
-//!
 //! The first part is read when a distance to the node is computed, the rest when its edges are followed, each from
 //! begin to end, which is what memory is fastest at.
+//!
+//! Without codes of edges the neighbours follow the eight-bit code at once, and the block ends behind them, at a multiple of 32 bytes. From
+//! 192 dimensions on, codes are cut then (`longbow_kernels::rabitq::slice`), with d rounded up to 32: a node is estimated by its signs, which lie
+//! with what else that takes in a run of their own, which ends at a multiple of 32 bytes, too. See [`cut`].
+//!
+//! ```text
+//!      0     16  as above from 16 to 32, but at 8 the factor of an estimate by the signs, f32
+//!     16    d/8  signs of the eight-bit code
+//!
+//!      0     16  as above
+//!     16  7/8 d  the rest of the code
+//!      …    128  neighbours
+//! ```
 
+mod cut;
 mod edges;
+mod layout;
+mod reads;
 
 use crate::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
+use std::f32::consts::SQRT_2;
+
 use half::bf16;
-use longbow_kernels::prefetch_all;
 use longbow_kernels::rabitq::{self, SLOTS};
 
 use crate::sync::Mutex;
 
 use super::front::NODES;
 use crate::candidate::Candidate;
-use crate::chunks::{ALIGN, Chunks};
+use crate::chunks::Chunks;
 use crate::led_to::LedTo;
 use crate::twins::chain;
 use crate::vector8::Vector8;
+pub(super) use cut::Signs;
 pub(super) use edges::Edge;
+pub(crate) use layout::Layout;
+use layout::{ADD, CODES, FACTOR};
 
 /// No node: it ends a chain of twins, and stands in a free slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -49,21 +66,21 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The row of a node that is free, and of no other.
 pub(super) const FREE: u64 = u64::MAX;
 
-const VECTOR: usize = 32;
-/// From the begin of the edges.
-const ADD: usize = 4 * SLOTS;
-const FACTOR: usize = ADD + 2 * SLOTS;
-const CODES: usize = FACTOR + 2 * SLOTS;
-
-/// The first bytes of a block.
+/// What a node is.
 #[repr(C)]
 struct Head {
     row: AtomicU64,
     twin: AtomicU32,
+    apart: AtomicU32,
+}
+
+/// What belongs to a node's code.
+#[repr(C)]
+struct OfCode {
     norm: f32,
     scale: f32,
-    sum: i32,
-    apart: AtomicU32,
+    /// The sum of the code, or the bits of the factor where that is cut.
+    sum_or_factor: i32,
     leaving: AtomicU16,
     led_to: LedTo,
 }
@@ -92,10 +109,10 @@ pub(super) struct Blocks {
     first: usize,
     /// Whether edges have codes.
     coded: bool,
-    /// Where the edges begin.
-    edges: usize,
-    stride: usize,
+    layout: Layout,
     chunks: Chunks,
+    /// What belongs to the codes and their signs, where codes are cut.
+    near: Option<Chunks>,
     next: AtomicU32,
     /// Nodes that were given back, and are claimed again first.
     free: Mutex<Vec<u32>>,
@@ -104,18 +121,23 @@ pub(super) struct Blocks {
 impl Blocks {
     /// No nodes yet; `dim` is a multiple of 16.
     pub(super) fn new(dim: usize, coded: bool) -> Self {
-        let (edges, stride) = layout(dim, coded);
+        let layout = Layout::new(dim, coded);
         Blocks {
             dim,
-            batch: (AT_ONCE / (VECTOR + dim)).clamp(4, SLOTS),
-            first: (FIRST / (VECTOR + dim)).clamp(FEWEST_FIRST, SLOTS),
+            batch: (AT_ONCE / layout.compared()).clamp(4, SLOTS),
+            first: (FIRST / layout.compared()).clamp(FEWEST_FIRST, SLOTS),
             coded,
-            edges,
-            stride,
-            chunks: Chunks::new(stride),
+            layout,
+            chunks: Chunks::new(layout.stride),
+            near: layout.near.map(Chunks::new),
             next: AtomicU32::new(0),
             free: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Elements of a code.
+    pub(super) fn dim(&self) -> usize {
+        self.dim
     }
 
     /// Whether edges have codes.
@@ -124,13 +146,19 @@ impl Blocks {
         self.coded
     }
 
+    /// Whether codes are cut, so that neighbours are estimated by their signs.
+    #[inline(always)]
+    pub(super) fn cut(&self) -> bool {
+        self.near.is_some()
+    }
+
     /// Most nodes that fit.
     pub(super) fn limit(&self) -> u32 {
         self.chunks.limit().min(NODES)
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.chunks.bytes()
+        self.chunks.bytes() + self.near.as_ref().map_or(0, Chunks::bytes)
     }
 
     /// Nodes that are not free.
@@ -141,7 +169,7 @@ impl Blocks {
 
     /// Bytes of nodes that were given back.
     pub(super) fn free_bytes(&self) -> usize {
-        self.free.lock().len() * self.stride
+        self.free.lock().len() * self.layout.bytes()
     }
 
     /// Nodes that were ever claimed; those of inserts that run are not all written.
@@ -161,6 +189,9 @@ impl Blocks {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, step)
             .ok()?;
         self.chunks.reserve(node);
+        if let Some(near) = &self.near {
+            near.reserve(node);
+        }
         Some(node)
     }
 
@@ -177,30 +208,40 @@ impl Blocks {
         let head = Head {
             row: AtomicU64::new(row),
             twin: AtomicU32::new(NONE),
+            apart: AtomicU32::new(0),
+        };
+        let of_code = OfCode {
             norm: vector.norm,
             scale: vector.scale,
-            sum: vector.sum,
-            apart: AtomicU32::new(0),
+            sum_or_factor: vector.sum,
             leaving: AtomicU16::new(0),
             led_to: LedTo::none(),
         };
-        // SAFETY: the block was reserved with `stride` bytes, aligned to a line, and the caller vouches that it is not
+        let layout = self.layout;
+        // SAFETY: the block was reserved with `stride` bytes, aligned to half a line, and the caller vouches that it is not
         // shared.
         unsafe {
             self.at(node, 0).cast::<Head>().write(head);
-            self.at(node, self.edges)
+            let at = self.of_code_at(node);
+            at.write(of_code);
+            self.at(node, layout.edges)
                 .cast::<[u32; SLOTS]>()
                 .write([NONE; SLOTS]);
-            self.at(node, VECTOR)
+            if self.cut() {
+                (*at).sum_or_factor = self.write_sliced(node, vector).to_bits() as i32;
+                return;
+            }
+            self.at(node, layout.code)
                 .copy_from_nonoverlapping(vector.code.cast(), self.dim);
             if !self.coded {
                 return;
             }
-            self.at(node, self.edges + ADD)
+            self.at(node, layout.edges + ADD)
                 .cast::<[u16; SLOTS]>()
                 .write([bf16::INFINITY.to_bits(); SLOTS]);
-            self.at(node, self.edges + FACTOR).write_bytes(0, 2 * SLOTS);
-            self.at(node, self.edges + CODES)
+            self.at(node, layout.edges + FACTOR)
+                .write_bytes(0, 2 * SLOTS);
+            self.at(node, layout.edges + CODES)
                 .write_bytes(0, rabitq::code_bytes(self.dim));
         }
     }
@@ -211,6 +252,32 @@ impl Blocks {
     unsafe fn head(&self, node: u32) -> &Head {
         // SAFETY: it was written as a `Head`, and only its atomics are written again before nobody reads the node any more.
         unsafe { &*self.at(node, 0).cast::<Head>() }
+    }
+
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    unsafe fn of_code(&self, node: u32) -> &OfCode {
+        // SAFETY: as above.
+        unsafe { &*self.of_code_at(node) }
+    }
+
+    #[inline(always)]
+    fn of_code_at(&self, node: u32) -> *mut OfCode {
+        match &self.near {
+            Some(near) => near.at(node).as_ptr().cast(),
+            None => self.at(node, size_of::<Head>()).cast(),
+        }
+    }
+
+    /// The scale of a node's code.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    pub(super) unsafe fn scale(&self, node: u32) -> f32 {
+        // SAFETY: the caller vouches for the node.
+        unsafe { self.of_code(node) }.scale
     }
 
     /// # Safety
@@ -230,32 +297,41 @@ impl Blocks {
         unsafe { self.head(node) }.row.store(row, Ordering::Release);
     }
 
-    /// # Safety
-    /// As [`Blocks::head`].
-    #[inline(always)]
-    pub(super) unsafe fn vector(&self, node: u32) -> Vector8 {
-        // SAFETY: the caller vouches for the node.
-        let head = unsafe { self.head(node) };
-        Vector8 {
-            code: self.at(node, VECTOR).cast(),
-            scale: head.scale,
-            norm: head.norm,
-            sum: head.sum,
-        }
-    }
-
-    /// By how much the squared distance to a node's vector may be less than that to its code, and mostly is not.
+    /// The code of a node that is not cut.
     ///
     /// # Safety
     /// As [`Blocks::head`].
     #[inline(always)]
-    pub(super) unsafe fn error(&self, node: Candidate) -> f32 {
+    pub(super) unsafe fn vector(&self, node: u32) -> Vector8 {
+        debug_assert!(!self.cut(), "codes are whole");
         // SAFETY: the caller vouches for the node.
-        let scale = unsafe { self.head(node.node()) }.scale;
+        let of_code = unsafe { self.of_code(node) };
+        Vector8 {
+            code: self.at(node, self.layout.code).cast(),
+            scale: of_code.scale,
+            norm: of_code.norm,
+            sum: of_code.sum_or_factor,
+        }
+    }
+
+    /// By how much the squared distance of a query to a node's vector may be less than that to its code, and mostly is not. The query was rounded
+    /// by steps of `own`, which are 0 where that is not worth mentioning.
+    ///
+    /// # Safety
+    /// As [`Blocks::head`].
+    #[inline(always)]
+    pub(super) unsafe fn error(&self, node: Candidate, own: f32) -> f32 {
+        // SAFETY: the caller vouches for the node.
+        let scale = unsafe { self.scale(node.node()) };
         // Rounding moves what a code stands for across and along the way to the query: across, it lengthens
         // the way by a twelfth of a squared step a dimension; along, it is as likely to shorten it.
-        let across = scale * scale * self.dim as f32 / 12.0;
-        across + ERRORS * scale * node.distance().sqrt()
+        // Both roundings are as one of the root of the sum of their squares, which is no more than this.
+        let step = match own {
+            0.0 => scale,
+            _ => scale.max(own) * SQRT_2,
+        };
+        let across = step * step * self.dim as f32 / 12.0;
+        across + ERRORS * step * node.distance().sqrt()
     }
 
     /// Whether a node is about to leave the graph: nothing should lead to it from now on.
@@ -265,7 +341,10 @@ impl Blocks {
     #[inline(always)]
     pub(super) unsafe fn is_leaving(&self, node: u32) -> bool {
         // SAFETY: the caller vouches for the node.
-        unsafe { self.head(node) }.leaving.load(Ordering::Relaxed) != 0
+        unsafe { self.of_code(node) }
+            .leaving
+            .load(Ordering::Relaxed)
+            != 0
     }
 
     /// Marks a node that is about to leave the graph.
@@ -274,7 +353,7 @@ impl Blocks {
     /// As [`Blocks::head`].
     pub(super) unsafe fn leave(&self, node: u32) {
         // SAFETY: the caller vouches for the node.
-        unsafe { self.head(node) }
+        unsafe { self.of_code(node) }
             .leaving
             .store(1, Ordering::Relaxed);
     }
@@ -296,16 +375,6 @@ impl Blocks {
     pub(super) unsafe fn apart(&self, node: u32) -> &AtomicU32 {
         // SAFETY: the caller vouches for the node.
         unsafe { &self.head(node).apart }
-    }
-
-    /// The eight-bit code of a node.
-    ///
-    /// # Safety
-    /// As [`Blocks::head`].
-    #[inline(always)]
-    pub(super) unsafe fn code(&self, node: u32) -> &[u8] {
-        // SAFETY: the caller vouches for the node; its code is not written again before nobody reads the node any more.
-        unsafe { std::slice::from_raw_parts(self.at(node, VECTOR), self.dim) }
     }
 
     /// The next node with the same code, or [`NONE`].
@@ -373,7 +442,11 @@ impl Blocks {
     #[inline(always)]
     pub(super) unsafe fn ids(&self, node: u32) -> &[AtomicU32; SLOTS] {
         // SAFETY: they were written, and are accessed only as atomics since.
-        unsafe { &*self.at(node, self.edges).cast::<[AtomicU32; SLOTS]>() }
+        unsafe {
+            &*self
+                .at(node, self.layout.edges)
+                .cast::<[AtomicU32; SLOTS]>()
+        }
     }
 
     /// Where the estimator finds the codes of a node's neighbours.
@@ -381,67 +454,9 @@ impl Blocks {
     pub(super) fn block(&self, node: u32) -> rabitq::Block {
         debug_assert!(self.coded, "edges have codes");
         rabitq::Block {
-            codes: self.at(node, self.edges + CODES),
-            add: rabitq::Add::Upper(self.at(node, self.edges + ADD).cast()),
-            factor: self.at(node, self.edges + FACTOR).cast(),
+            codes: self.at(node, self.layout.edges + CODES),
+            add: rabitq::Add::Upper(self.at(node, self.layout.edges + ADD).cast()),
+            factor: self.at(node, self.layout.edges + FACTOR).cast(),
         }
-    }
-
-    /// Asks for the cache lines of a node's edges.
-    #[inline(always)]
-    pub(super) fn prefetch_edges(&self, node: u32) {
-        prefetch_all(self.at(node, self.edges), self.stride - self.edges);
-    }
-
-    /// Asks for the cache lines of the numbers of a node's neighbours.
-    #[inline(always)]
-    pub(super) fn prefetch_ids(&self, node: u32) {
-        prefetch_all(self.at(node, self.edges), ADD);
-    }
-
-    /// Asks for the cache lines of a node's eight-bit code and what belongs to it.
-    #[inline(always)]
-    pub(super) fn prefetch_vector(&self, node: u32) {
-        prefetch_all(self.at(node, 0), VECTOR + self.dim);
-    }
-
-    /// Asks for the cache line of a node's head.
-    #[inline(always)]
-    pub(super) fn prefetch_head(&self, node: u32) {
-        prefetch_all(self.at(node, 0), VECTOR);
-    }
-
-    /// Nodes that a walk compares at once.
-    #[inline(always)]
-    pub(super) fn batch(&self) -> usize {
-        self.batch
-    }
-
-    /// The same of neighbours that were just estimated, or taken up.
-    #[inline(always)]
-    pub(super) fn first(&self) -> usize {
-        self.first
-    }
-
-    /// Bytes that a distance to a node reads.
-    pub(super) fn vector_bytes(&self) -> usize {
-        VECTOR + self.dim
-    }
-
-    /// Bytes that following a node's edges reads.
-    pub(super) fn edge_bytes(&self) -> usize {
-        self.stride - self.edges
-    }
-}
-
-/// Where in a block the edges begin, and how long it is; `dim` is a multiple of 16.
-pub(crate) fn layout(dim: usize, coded: bool) -> (usize, usize) {
-    if coded {
-        let edges = (VECTOR + dim).next_multiple_of(ALIGN);
-        let end = edges + CODES + rabitq::code_bytes(dim);
-        (edges, end.next_multiple_of(ALIGN))
-    } else {
-        let edges = VECTOR + dim;
-        (edges, (edges + ADD).next_multiple_of(ALIGN / 2))
     }
 }

@@ -12,7 +12,7 @@
 
 use std::sync::atomic::Ordering;
 
-use longbow_kernels::rabitq::SLOTS;
+use longbow_kernels::rabitq::{Octets, SLOTS};
 
 use super::QuantizedGraph;
 use super::block::NONE;
@@ -39,8 +39,9 @@ impl<A: Admit> Walk<'_, A> {
         // Once is enough.
         self.above = WIDE;
         let nearest = self.scratch.front.first();
+        let own = self.scratch.query.own_scale();
         // SAFETY: walks hold nodes that were written.
-        let is_far = |node: &Candidate| unsafe { self.graph.is_far(self.level(), *node) };
+        let is_far = |node: &Candidate| unsafe { self.graph.is_far(self.level(), *node, own) };
         match nearest.filter(|nearest| self.looks && is_far(nearest)) {
             Some(nearest) => self.begin_anew(nearest.distance()),
             None => false,
@@ -94,17 +95,18 @@ impl<A: Admit> Walk<'_, A> {
 }
 
 impl QuantizedGraph {
-    /// Whether a query is much farther from the node nearest to it than many neighbours of that one are.
+    /// Whether a query, which was rounded by steps of `own`, is much farther from the node nearest to it than many neighbours of that one are.
     ///
     /// # Safety
     /// The node was written, and the write happened before.
-    pub(super) unsafe fn is_far(&self, level: &Level, nearest: Candidate) -> bool {
+    pub(super) unsafe fn is_far(&self, level: &Level, nearest: Candidate, own: f32) -> bool {
         let blocks = &level.blocks;
         // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
         unsafe {
             // By what rounding adds to the distance of a code, equals would be far from each other.
-            let scale = blocks.vector(nearest.node()).scale;
-            let away = nearest.distance() - scale * scale * self.dim() as f32 / 12.0;
+            let scale = blocks.scale(nearest.node());
+            let rounding = (scale * scale + own * own) * self.dim() as f32 / 12.0;
+            let away = nearest.distance() - rounding;
             let ids = blocks.ids(nearest.node());
             let is_nearer = |length: f32| FAR * length < away;
             if blocks.coded() {
@@ -114,12 +116,22 @@ impl QuantizedGraph {
                     .filter(|(_, id)| id.load(Ordering::Relaxed) != NONE);
                 return linked.filter(|(length, _)| is_nearer(*length)).count() > MANY;
             }
+            let mut room = Octets::default();
+            let here = blocks.here(nearest.node(), &mut room);
+            if blocks.cut() {
+                // To read the codes of all costs more than the rest of a short walk, and mostly their signs tell.
+                let below = (nearest.node(), away / FAR);
+                let about = blocks.lengths_by_signs(self.encoder(), here, below);
+                if about.filter(|length| is_nearer(*length)).count() <= MANY {
+                    return false;
+                }
+            }
             let (mut nearer, mut left) = (0, SLOTS);
             for id in ids {
                 let id = id.load(Ordering::Acquire);
                 left -= 1;
-                nearer +=
-                    usize::from(id != NONE && is_nearer(self.length(level, nearest.node(), id)));
+                let away = |id: u32| blocks.between(self.encoder(), here, id);
+                nearer += usize::from(id != NONE && is_nearer(away(id)));
                 if nearer > MANY || nearer + left <= MANY {
                     break;
                 }

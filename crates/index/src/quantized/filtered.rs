@@ -221,10 +221,9 @@ impl FilteredSearch<'_> {
         let scratch = self.leave();
         let start = start.or_else(|| {
             let entry = graph.ground().entry()?;
+            let (blocks, encoder) = (&graph.ground().blocks, graph.encoder());
             // SAFETY: an entry was written before it became one.
-            let vector = unsafe { graph.ground().blocks.vector(entry) };
-            // SAFETY: as above.
-            let distance = unsafe { graph.encoder().distance(&scratch.query, vector) };
+            let distance = unsafe { blocks.distance(encoder, &scratch.query, entry) };
             Some(Candidate::new(distance, entry))
         });
         self.phase = match start {

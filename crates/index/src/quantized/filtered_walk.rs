@@ -222,7 +222,7 @@ impl<'a> FilteredWalk<'a> {
         stats.distance_computations += 1;
         stats.bytes_touched += blocks.vector_bytes() as u64;
         // SAFETY: the caller vouches for the node.
-        let distance = unsafe { encoder.distance(query, blocks.vector(node)) };
+        let distance = unsafe { blocks.distance(encoder, query, node) };
         Some((node, distance))
     }
 
@@ -426,7 +426,7 @@ impl<'a> FilteredWalk<'a> {
             stats.bytes_touched += blocks.vector_bytes() as u64;
             // SAFETY: the caller vouches for the nodes.
             unsafe {
-                let distance = encoder.distance(query, blocks.vector(node));
+                let distance = blocks.distance(encoder, query, node);
                 let Some(place) = front.push(distance, node) else {
                     continue;
                 };

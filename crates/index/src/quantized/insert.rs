@@ -10,7 +10,7 @@ use crate::candidate::Candidate;
 use crate::error::{Error, Result};
 use crate::mix::mix;
 use crate::vector8::Vector8;
-use longbow_kernels::rabitq::SLOTS;
+use longbow_kernels::rabitq::{Octets, SLOTS};
 use std::sync::atomic::Ordering;
 
 impl QuantizedGraph {
@@ -32,7 +32,7 @@ impl QuantizedGraph {
         let mut scratch = self.room();
         self.encoder().stored(vector, &mut scratch.query);
         self.copies.prepare(vector, &mut scratch.copy);
-        self.fill_lut(&mut scratch);
+        self.aim(&mut scratch);
         let top = self.draw_level(row);
         scratch = self.place_up((0, top), row, (None, pace), scratch)?;
         self.pool.give(scratch);
@@ -115,8 +115,7 @@ impl QuantizedGraph {
                 return Ok((scratch, None));
             }
             let nearest = nearest.map(|nearest| nearest.node());
-            let vector = scratch.query.vector();
-            let same = |node: &u32| self.same(vector, level.blocks.vector(*node));
+            let same = |node: &u32| self.same(level, scratch.query.vector(), *node);
             if let Some(nearest) = nearest.filter(same) {
                 // Above the lowest level, one of two serves for both.
                 if height == 0 {
@@ -187,16 +186,14 @@ impl QuantizedGraph {
     /// # Safety
     /// What was found was written.
     unsafe fn sort_by_codes(&self, level: &Level, scratch: &mut Scratch) {
-        let here = scratch.query.vector();
-        for found in &mut scratch.found {
+        let Scratch { query, found, .. } = scratch;
+        let here = query.here();
+        for found in found.iter_mut() {
             // SAFETY: the caller vouches for the node.
-            let distance = unsafe {
-                let there = level.blocks.vector(found.node());
-                self.encoder().between(here, there)
-            };
+            let distance = unsafe { level.blocks.between(self.encoder(), here, found.node()) };
             *found = Candidate::new(distance, found.node());
         }
-        scratch.found.sort_unstable();
+        found.sort_unstable();
     }
 
     /// Walks for the vector in `scratch`, and leaves in `scratch.found` the nodes that it may lead to: those near it that
@@ -228,10 +225,15 @@ impl QuantizedGraph {
         scratch
     }
 
-    /// Whether two nodes have the same code, so that the graph cannot tell them apart.
-    unsafe fn same(&self, a: Vector8, b: Vector8) -> bool {
-        let dim = self.encoder().dim();
-        // SAFETY: the caller vouches for both.
+    /// Whether a node has this code, so that the graph cannot tell the two apart.
+    ///
+    /// # Safety
+    /// The node was written.
+    unsafe fn same(&self, level: &Level, a: Vector8, node: u32) -> bool {
+        let (dim, mut room) = (self.encoder().dim(), Octets::default());
+        // SAFETY: the caller vouches for the node.
+        let b = unsafe { level.blocks.here(node, &mut room) }.vector;
+        // SAFETY: codes have that many bytes.
         let code = |vector: Vector8| unsafe { std::slice::from_raw_parts(vector.code, dim) };
         (a.scale - b.scale).abs() <= 1e-6 * a.scale && code(a) == code(b)
     }
@@ -260,16 +262,17 @@ impl QuantizedGraph {
     ) -> (Vec<Candidate>, usize) {
         let mut chosen: Vec<Candidate> = Vec::with_capacity(SLOTS);
         let mut passed: Vec<Candidate> = Vec::new();
+        let mut room = Octets::default();
         for candidate in found {
             if chosen.len() == SLOTS {
                 break;
             }
             // SAFETY: the caller vouches for the candidates.
             let apart = unsafe {
-                let vector = level.blocks.vector(candidate.node());
+                let here = level.blocks.here(candidate.node(), &mut room);
                 chosen.iter().all(|other| {
-                    let other = level.blocks.vector(other.node());
-                    self.encoder().between(vector, other) >= candidate.distance()
+                    let away = level.blocks.between(self.encoder(), here, other.node());
+                    away >= candidate.distance()
                 })
             };
             if apart {

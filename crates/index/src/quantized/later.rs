@@ -7,7 +7,7 @@
 //! compared.
 //!
 //! Good for some dozens that mostly are dropped: nothing is sorted before it is needed. Not for a queue from which all are taken. Levels
-//! above the one that is searched, graphs whose edges have no codes, and walks along what passes a filter do without.
+//! above the one that is searched, walks without estimates, and those along what passes a filter do without.
 
 use super::walk::{Admit, Walk};
 use crate::candidate::Candidate;

@@ -41,18 +41,18 @@ impl Level {
         }
     }
 
-    /// Lets a front pass by what is too far, once it holds enough to tell.
+    /// Lets a front pass by what is too far, once it holds enough to tell. The query was rounded by steps of `own`: see [`Blocks::error`].
     ///
     /// # Safety
     /// Its nodes were written, and the writes happened before.
     #[inline(always)]
-    pub(super) unsafe fn narrow(&self, narrow: Narrow, front: &mut Front) {
+    pub(super) unsafe fn narrow(&self, (narrow, own): (Narrow, f32), front: &mut Front) {
         if narrow.narrows()
             && let Some(nth) = front.nth(narrow.nth)
         {
             // Where all are as near as codes can tell, what differs is their rounding.
             // SAFETY: the caller vouches for the node.
-            let error = unsafe { self.blocks.error(nth) };
+            let error = unsafe { self.blocks.error(nth, own) };
             front.pass_by(narrow.reach(nth.distance() + error));
         }
     }

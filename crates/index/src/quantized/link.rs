@@ -2,11 +2,12 @@
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-use longbow_kernels::rabitq::SLOTS;
+use longbow_kernels::rabitq::{Octets, SLOTS};
 
 use super::QuantizedGraph;
 use super::block::NONE;
 use super::level::Level;
+use crate::vector8::Here;
 
 impl QuantizedGraph {
     /// Looks from `node` on, along neighbours ever nearer to `far`, for one that no neighbour stands in for, and leads it
@@ -258,20 +259,23 @@ impl QuantizedGraph {
             for (_, id) in apart.clone() {
                 level.blocks.prefetch_vector(*id);
             }
-            let (here, there) = (level.blocks.vector(node), level.blocks.vector(new));
+            let mut rooms = [Octets::default(), Octets::default()];
+            let [one, other] = &mut rooms;
+            let here = level.blocks.here(node, one);
+            let there = level.blocks.here(new, other);
+            let away = |from: Here<'_>, to: u32| level.blocks.between(self.encoder(), from, to);
             let mut around = Around {
-                length: self.encoder().between(here, there),
+                length: away(here, new),
                 lengths: self.about_lengths(level, node, ids),
                 apart: was_apart,
                 stands_in: None,
             };
             let mut nearest = f32::INFINITY;
             for (slot, id) in apart {
-                let other = level.blocks.vector(*id);
                 if level.blocks.coded() {
-                    around.lengths[slot] = self.encoder().between(here, other);
+                    around.lengths[slot] = away(here, *id);
                 }
-                let between = self.encoder().between(there, other);
+                let between = away(there, *id);
                 if around.lengths[slot] <= around.length {
                     if between < around.length && between < nearest {
                         nearest = between;
@@ -310,9 +314,11 @@ impl QuantizedGraph {
             }
             let linked = || ids.iter().filter(|id| **id != NONE);
             linked().for_each(|id| level.blocks.prefetch_vector(*id));
+            let mut room = Octets::default();
+            let here = level.blocks.here(node, &mut room);
             let length = |slot: usize| match ids[slot] {
                 NONE => 0.0,
-                id => self.length(level, node, id),
+                id => level.blocks.between(self.encoder(), here, id),
             };
             std::array::from_fn(length)
         }
@@ -325,8 +331,9 @@ impl QuantizedGraph {
     pub(super) unsafe fn length(&self, level: &Level, node: u32, to: u32) -> f32 {
         // SAFETY: the caller vouches for both nodes.
         unsafe {
-            self.encoder()
-                .between(level.blocks.vector(node), level.blocks.vector(to))
+            let mut room = Octets::default();
+            let here = level.blocks.here(node, &mut room);
+            level.blocks.between(self.encoder(), here, to)
         }
     }
 }

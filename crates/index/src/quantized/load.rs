@@ -234,7 +234,7 @@ impl QuantizedGraph {
                 match to {
                     NONE => {}
                     to if level.blocks.coded() => level.blocks.prefetch_vector(to),
-                    to => level.blocks.prefetch_head(to),
+                    to => level.blocks.prefetch_led_to(to),
                 }
             }
             for (slot, to) in neighbours(node) {

@@ -9,6 +9,8 @@
 //!   code made anew from the two eight-bit codes, in `O(d)`.
 //! - The estimate does not decide: it only passes over neighbours that are too far even if it errs, and says which others come
 //!   first (`later`). They are compared by their eight-bit codes, so the walk goes by good distances and follows few edges (`walk`).
+//! - Where edges have no codes, the signs of a neighbour's own code estimate it, if that is long (`by_signs`): for a quarter of the memory, a
+//!   line or two for each of the 32, which lie apart from each other.
 //! - Vectors are not in the graph as they are. The last candidates are compared by the originals, as far as the error of a code
 //!   leaves a doubt (`rerank`): distances returned are exact. They come while the walk goes on (`ahead`). Of originals that
 //!   consist of whole numbers, copies of a byte an element are read instead, while there is room for these (`copies`).
@@ -35,6 +37,7 @@
 
 mod ahead;
 pub(crate) mod block;
+mod by_signs;
 mod copies;
 mod elsewhere;
 mod filtered;

@@ -7,8 +7,8 @@ pub struct QuantizedParams {
     pub ef_construction: usize,
     /// From which the rotation is drawn.
     pub seed: u64,
-    /// Whether edges have codes. Without them a row takes a third of the memory or less, and a search compares all
-    /// neighbours of a node by their own codes, which are all over the memory.
+    /// Whether edges have codes. Without them a row takes a third of the memory or less, and a search estimates the
+    /// neighbours of a node by the signs of their own codes, which are all over the memory, or compares all where codes are short.
     pub edge_codes: bool,
 }
 

@@ -28,12 +28,12 @@ impl QuantizedGraph {
         // SAFETY: the caller vouches for the nodes.
         unsafe {
             let nearest = scratch.found.first()?;
-            if self.is_far(level, *nearest) {
+            if self.is_far(level, *nearest, scratch.query.own_scale()) {
                 return Some(0.0);
             }
             let near = FAR * scratch.found.get(MANY - 1)?.distance();
-            let start = level.blocks.vector(scratch.start?.node());
-            let start = self.encoder().between(scratch.query.vector(), start);
+            let (here, start) = (scratch.query.here(), scratch.start?.node());
+            let start = level.blocks.between(self.encoder(), here, start);
             (near < start).then_some(near)
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-use longbow_kernels::rabitq::SLOTS;
+use longbow_kernels::rabitq::{Octets, SLOTS};
 
 use super::QuantizedGraph;
 use super::block::NONE;
@@ -55,8 +55,9 @@ impl QuantizedGraph {
             }
             // One that left may have been the only one to lead here.
             let stays = neighbors().filter(|id| *id != NONE && !level.blocks.is_leaving(*id));
-            let here = level.blocks.vector(node);
-            let away = |id: u32| self.encoder().between(here, level.blocks.vector(id));
+            let mut room = Octets::default();
+            let here = level.blocks.here(node, &mut room);
+            let away = |id: u32| level.blocks.between(self.encoder(), here, id);
             let mut stay: Vec<Candidate> = stays.map(|id| Candidate::new(away(id), id)).collect();
             stay.sort_unstable();
             for (place, other) in stay.iter().enumerate() {
@@ -116,10 +117,10 @@ impl QuantizedGraph {
                 }
                 at += 1;
             }
-            let here = blocks.vector(node);
+            let mut room = Octets::default();
+            let here = blocks.here(node, &mut room);
             for candidate in found.iter_mut() {
-                let there = blocks.vector(candidate.node());
-                let distance = self.encoder().between(here, there);
+                let distance = blocks.between(self.encoder(), here, candidate.node());
                 *candidate = Candidate::new(distance, candidate.node());
             }
         }
@@ -136,11 +137,13 @@ impl QuantizedGraph {
         node: u32,
         mut scratch: Box<Scratch>,
     ) -> Box<Scratch> {
-        // SAFETY: the caller vouches for the node.
-        let vector = unsafe { self.levels[height].blocks.vector(node) };
-        // SAFETY: a code has that many bytes.
-        unsafe { self.encoder().decoded(vector, &mut scratch.query) };
-        self.fill_lut(&mut scratch);
+        let mut room = Octets::default();
+        // SAFETY: the caller vouches for the node, and a code has that many bytes.
+        unsafe {
+            let here = self.levels[height].blocks.here(node, &mut room);
+            self.encoder().decoded(here.vector, &mut scratch.query);
+        }
+        self.aim(&mut scratch);
         self.walk_for_neighbors(height, Pace::Whole, scratch)
     }
 
@@ -213,14 +216,15 @@ impl QuantizedGraph {
     unsafe fn add_newest(&self, level: &Level, node: u32, found: &mut Vec<Candidate>) {
         // SAFETY: the caller vouches for the node, and edges lead to nodes that were written.
         unsafe {
-            let here = level.blocks.vector(node);
+            let mut room = Octets::default();
+            let here = level.blocks.here(node, &mut room);
             for id in level.blocks.ids(node) {
                 let id = id.load(Ordering::Acquire);
                 let known = || found.iter().any(|known| known.node() == id);
                 if id == NONE || level.blocks.is_leaving(id) || known() {
                     continue;
                 }
-                let distance = self.encoder().between(here, level.blocks.vector(id));
+                let distance = level.blocks.between(self.encoder(), here, id);
                 found.push(Candidate::new(distance, id));
             }
         }

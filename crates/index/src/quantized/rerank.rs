@@ -89,6 +89,7 @@ impl QuantizedGraph {
             ..
         } = scratch;
         let blocks = &self.ground().blocks;
+        let own = encoded.own_scale();
         let mut top = TopK::new(k);
         // The walk has ended: what it found has copies or marks, or there are none.
         let copies = self.copies.load();
@@ -99,7 +100,7 @@ impl QuantizedGraph {
                 self.ask_original(*later, copies, originals);
             }
             // SAFETY: walks find nodes that were written.
-            let error = unsafe { blocks.error(*candidate) };
+            let error = unsafe { blocks.error(*candidate, own) };
             // The errors of those behind it are much alike.
             if top.len() == k && candidate.distance() - error > encoded.squared(top.bound()) {
                 break;

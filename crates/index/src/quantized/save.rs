@@ -28,6 +28,8 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
+use longbow_kernels::rabitq::Octets;
+
 use super::QuantizedGraph;
 use super::block::{FREE, NONE};
 use super::level::Level;
@@ -59,7 +61,7 @@ impl QuantizedGraph {
         // SAFETY: no insert runs, so all nodes that were claimed are written.
         let numbers: Vec<Vec<u32>> = unsafe { self.levels.iter().map(|l| numbered(l)).collect() };
         let rows = u64::from(taken(&numbers[0]));
-        let mut sink = Sink::new(out);
+        let (mut sink, mut room) = (Sink::new(out), Octets::default());
         self.origin.put_head((MAGIC, VERSION), rows, &mut sink)?;
         self.origin.put_centre(&mut sink)?;
         for (height, level) in self.levels.iter().enumerate() {
@@ -80,7 +82,7 @@ impl QuantizedGraph {
                     };
                     sink.put(&row.to_le_bytes())?;
                     let alone = passed && level.blocks.is_leaving(node);
-                    put_node(level, node, number, alone, &mut sink)?;
+                    put_node(level, node, number, (alone, &mut room), &mut sink)?;
                 }
             }
         }
@@ -146,7 +148,7 @@ unsafe fn put_node(
     level: &Level,
     node: u32,
     number: impl Fn(u32) -> Option<u32>,
-    alone: bool,
+    (alone, room): (bool, &mut Octets),
     sink: &mut Sink<'_>,
 ) -> Result<()> {
     let numbered = |node: u32| number(node).unwrap_or(NONE).to_le_bytes();
@@ -156,10 +158,11 @@ unsafe fn put_node(
         sink.put(&numbered(twin))?;
         let apart = level.blocks.apart(node).load(Ordering::Relaxed);
         sink.put(&apart.to_le_bytes())?;
-        sink.put(&level.blocks.vector(node).scale.to_le_bytes())?;
+        sink.put(&level.blocks.scale(node).to_le_bytes())?;
         for id in level.blocks.ids(node) {
             sink.put(&numbered(id.load(Ordering::Acquire)))?;
         }
-        sink.put(level.blocks.code(node))
+        let code = level.blocks.here(node, room).vector.code.cast::<u8>();
+        sink.put(std::slice::from_raw_parts(code, level.blocks.dim()))
     }
 }

@@ -78,16 +78,15 @@ impl QuantizedGraph {
             let node = found[place].node();
             // SAFETY: nodes that were remembered were written.
             let distance = unsafe {
-                let vector = blocks.vector(node);
-                scale = scale.max(vector.scale);
-                encoder.distance(query, vector)
+                scale = scale.max(blocks.scale(node));
+                blocks.distance(encoder, query, node)
             };
             found[place] = Candidate::new(distance, node);
         }
         stats.distance_computations += found.len() as u64;
         stats.bytes_touched += (found.len() * blocks.vector_bytes()) as u64;
-        // Each element is rounded to the nearest step.
-        0.5 * scale * (encoder.dim() as f32).sqrt()
+        // Each element is rounded to the nearest step, and maybe that of the query, too.
+        0.5 * (scale + query.own_scale()) * (encoder.dim() as f32).sqrt()
     }
 
     /// The nearest `k` of `scratch.found`, none of whose codes is farther than `radius` from its vector.

@@ -27,6 +27,8 @@ struct Visible<'a> {
     /// Of a chain of twins.
     most: usize,
     narrow: Narrow,
+    /// By how much the query was rounded.
+    own: f32,
     ahead: Ahead<'a>,
 }
 
@@ -66,7 +68,7 @@ impl Admit for Visible<'_> {
     #[inline(always)]
     unsafe fn narrow(&self, level: &Level, front: &mut Front) {
         // SAFETY: the caller vouches for the nodes.
-        unsafe { level.narrow(self.narrow, front) };
+        unsafe { level.narrow((self.narrow, self.own), front) };
     }
 
     #[inline(always)]
@@ -274,6 +276,7 @@ impl QuantizedGraph {
             visible: asked.visible,
             most: asked.k.max(TWINS),
             narrow,
+            own: scratch.query.own_scale(),
             ahead,
         };
         match Walk::new(
@@ -311,6 +314,9 @@ impl QuantizedGraph {
         // For a search that ends before it walks.
         scratch.found.clear();
         self.encoder().query(query.floats(), &mut scratch.query);
+        if self.ground().blocks.cut() {
+            self.encoder().round_query(&mut scratch.query);
+        }
         Some(scratch)
     }
 
@@ -318,6 +324,14 @@ impl QuantizedGraph {
     pub(super) fn fill_lut(&self, scratch: &mut Scratch) {
         if self.params.edge_codes {
             self.encoder().lut(&scratch.query, &mut scratch.lut);
+        }
+    }
+
+    /// Lets nodes be compared with the eight-bit code in `scratch`.
+    pub(super) fn aim(&self, scratch: &mut Scratch) {
+        match self.ground().blocks.cut() {
+            true => scratch.query.spread(),
+            false => self.fill_lut(scratch),
         }
     }
 

@@ -32,6 +32,8 @@ const OF_TEN: u64 = 4;
 pub(super) struct Through<'a> {
     passing: Passing<'a>,
     narrow: Narrow,
+    /// By how much the query was rounded.
+    own: f32,
     /// Nodes that may be met and not pass, of which so many are left.
     in_vain: usize,
     left: Cell<usize>,
@@ -73,7 +75,7 @@ impl Admit for Through<'_> {
         if found.len() > before {
             held.push(node.distance(), node.node());
             // SAFETY: what is held was met as this node was.
-            unsafe { level.narrow(self.narrow, held) };
+            unsafe { level.narrow((self.narrow, self.own), held) };
             // Nothing beyond as many as are held is of use.
             if held.limit() < f32::INFINITY {
                 front.tighten(held.limit());
@@ -110,13 +112,19 @@ pub(super) fn is_for(passing: u64, rows: usize) -> bool {
 }
 
 impl<'a> Through<'a> {
-    fn new(passing: Passing<'a>, by_chance: usize, narrow: Narrow, ahead: Ahead<'a>) -> Self {
+    fn new(
+        passing: Passing<'a>,
+        by_chance: usize,
+        (narrow, own): (Narrow, f32),
+        ahead: Ahead<'a>,
+    ) -> Self {
         let ef = narrow.most;
         let few = ef.saturating_mul(IN_VAIN).saturating_add(FEWEST_IN_VAIN);
         let many = ef.saturating_mul(FAR_IN_VAIN).saturating_add(MOST_IN_VAIN);
         Through {
             passing,
             narrow,
+            own,
             in_vain: few.min(many),
             left: Cell::new(few.min(many)),
             was_opposed: Cell::new(false),
@@ -138,7 +146,9 @@ impl<'a> Through<'a> {
         let graph: &QuantizedGraph = passing.graph;
         scratch.held.clear(narrow.most);
         // What is held says how much the front holds.
-        let (all, admit) = (usize::MAX, Through::new(passing, by_chance, narrow, ahead));
+        let all = usize::MAX;
+        let limits = (narrow, scratch.query.own_scale());
+        let admit = Through::new(passing, by_chance, limits, ahead);
         if let Some(start) = start {
             // SAFETY: the caller vouches for the start.
             return Ok(unsafe { Walk::lowest(graph, start, all, admit, scratch) });

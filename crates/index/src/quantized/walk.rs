@@ -80,7 +80,7 @@ impl Admit for Staying {
 ///
 /// On each level it follows the edges of the nodes nearest to the query: on the lowest of `ef`, or as many
 /// as `admit` leaves in the front, and of one or some above (see `elsewhere`). A node's
-/// neighbours are estimated from its edges alone. Only for those that may be near enough, by the error that an estimate
+/// neighbours are estimated from its edges alone, or by their signs (`by_signs`). Only for those that may be near enough, by the error that an estimate
 /// has, their own codes are read.
 ///
 /// It goes in steps, and each ends when memory was asked for that the next one reads: so a thread can take steps of
@@ -147,8 +147,8 @@ impl<'a, A: Admit> Walk<'a, A> {
         self.height = height;
         // SAFETY: an entry was written before it became one.
         unsafe {
-            let vector = self.level().blocks.vector(entry);
-            let distance = self.graph.encoder().distance(&self.scratch.query, vector);
+            let (blocks, encoder) = (&self.level().blocks, self.graph.encoder());
+            let distance = blocks.distance(encoder, &self.scratch.query, entry);
             self.begin(Candidate::new(distance, entry));
         }
         true
@@ -301,7 +301,11 @@ impl<'a, A: Admit> Walk<'a, A> {
             later,
             ..
         } = &mut *self.scratch;
-        visited.clear(level.blocks.claimed() as usize);
+        match level.blocks.cut() {
+            // Neighbours that were estimated are passed over.
+            true => visited.clear_both(level.blocks.claimed() as usize),
+            false => visited.clear(level.blocks.claimed() as usize),
+        }
         front.clear(ef);
         found.clear();
         later.clear();
@@ -348,12 +352,18 @@ impl<'a, A: Admit> Walk<'a, A> {
     #[inline(always)]
     unsafe fn follow(&mut self, node: u32, distance: f32) {
         let blocks = &self.level().blocks;
+        self.scratch.stats.nodes_popped += 1;
+        self.scratch.stats.bytes_touched += blocks.edge_bytes() as u64;
+        self.scratch.fresh.clear();
+        if !blocks.coded() {
+            // SAFETY: the caller vouches for the node.
+            return unsafe { self.follow_without_codes(node) };
+        }
         let Scratch {
             lut,
             visited,
             front,
             fresh,
-            stats,
             ..
         } = &mut *self.scratch;
         let base = Base {
@@ -361,18 +371,6 @@ impl<'a, A: Admit> Walk<'a, A> {
             slack: SLACK * distance.sqrt(),
         };
         let mut estimates = [0f32; SLOTS];
-        fresh.clear();
-        stats.nodes_popped += 1;
-        stats.bytes_touched += blocks.edge_bytes() as u64;
-        if !blocks.coded() {
-            // SAFETY: the caller vouches for the node.
-            let ids = unsafe { blocks.ids(node) };
-            let ids = ids.iter().map(|id| id.load(Ordering::Acquire));
-            // Nothing is known of them.
-            let new = ids.filter(|id| *id != NONE && !visited.has_met(*id));
-            fresh.extend(new.map(|id| Candidate::new(0.0, id)));
-            return;
-        }
         // SAFETY: the caller vouches for the node.
         unsafe {
             let rabitq = self.graph.encoder().rabitq;
@@ -410,7 +408,7 @@ impl<'a, A: Admit> Walk<'a, A> {
         let begin = self.asked.end.min(fresh.len());
         let most = if self.height > self.bottom {
             FEW
-        } else if !blocks.coded() {
+        } else if !(blocks.coded() || blocks.cut()) {
             blocks.batch()
         } else if begin == 0 {
             blocks.first()
@@ -472,7 +470,7 @@ impl<'a, A: Admit> Walk<'a, A> {
             count += 1;
             // SAFETY: the caller vouches for the neighbours.
             unsafe {
-                let distance = encoder.distance(&self.scratch.query, blocks.vector(neighbor));
+                let distance = blocks.distance(encoder, &self.scratch.query, neighbor);
                 if let Some(place) = self.scratch.front.push(distance, neighbor) {
                     if place < NEAR {
                         blocks.prefetch_edges(neighbor);

@@ -474,5 +474,8 @@ pub(crate) static KERNELS: Rabitq = Rabitq {
     rotate,
     dot_i8,
     dot_query,
+    sums_where_negative: super::sliced::avx512::sums_where_negative,
+    dot_sliced: super::sliced::avx2::dot,
+    join: super::sliced::avx2::join,
     residual,
 };

@@ -251,5 +251,8 @@ pub(crate) static KERNELS: Rabitq = Rabitq {
     rotate,
     dot_i8,
     dot_query,
+    sums_where_negative: super::sliced::neon::sums_where_negative,
+    dot_sliced: super::sliced::neon::dot,
+    join: super::sliced::join,
     residual,
 };

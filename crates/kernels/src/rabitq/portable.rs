@@ -141,5 +141,8 @@ pub(crate) static KERNELS: Rabitq = Rabitq {
     rotate,
     dot_i8,
     dot_query,
+    sums_where_negative: super::sliced::sums_where_negative,
+    dot_sliced: super::sliced::dot,
+    join: super::sliced::join,
     residual,
 };

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use super::{DIM_STEP, Lut, Planes, Rotation, SLOTS};
+use super::sliced::{CHUNK, Parts};
+use super::{DIM_STEP, Lut, Octets, Planes, Rotation, SLOTS, Sliced};
 use crate::Isa;
 
 /// Where the codes and factors of a node's neighbours lie; see the module for their layout.
@@ -60,6 +61,9 @@ pub struct Rabitq {
     pub(crate) rotate: unsafe fn(&Rotation, &mut [f32]),
     pub(crate) dot_i8: unsafe fn(*const i8, *const i8, usize, i32) -> i32,
     pub(crate) dot_query: unsafe fn(&Planes, *const i8) -> f32,
+    pub(super) sums_where_negative: unsafe fn(&Octets, &[*const u8], &mut [i32]),
+    pub(super) join: unsafe fn(Parts<'_>, &mut [[u8; CHUNK]]),
+    pub(super) dot_sliced: unsafe fn(&Octets, Sliced<'_>) -> i32,
     pub(crate) residual: unsafe fn(*const i8, f32, *const i8, f32, &mut [u16]) -> Residual,
 }
 

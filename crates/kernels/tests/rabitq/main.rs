@@ -5,6 +5,7 @@ mod bytes;
 mod neighbours;
 mod residuals;
 mod rotations;
+mod sliced;
 mod tables;
 
 use longbow_kernels::Isa;

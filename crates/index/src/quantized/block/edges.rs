@@ -23,7 +23,7 @@ impl Blocks {
     #[inline(always)]
     pub(in crate::quantized) unsafe fn led_to(&self, node: u32) -> &LedTo {
         // SAFETY: the caller vouches for the node.
-        unsafe { &self.head(node).led_to }
+        unsafe { &self.of_code(node).led_to }
     }
 
     /// Whether an edge to a node can go: the node leaves, or enough others lead there. It is counted no more then.
@@ -56,11 +56,11 @@ impl Blocks {
     /// As [`Blocks::head`].
     #[inline(always)]
     pub(in crate::quantized) unsafe fn about_lengths(&self, node: u32) -> [f32; SLOTS] {
-        debug_assert!(self.coded, "edges have codes");
+        debug_assert!(self.coded(), "edges have codes");
         // SAFETY: they were written by `write`, and are accessed only as atomics or by volatile reads since.
         let factors = unsafe {
             &*self
-                .at(node, self.edges + FACTOR)
+                .at(node, self.layout.edges + FACTOR)
                 .cast::<[AtomicU16; SLOTS]>()
         };
         let unit = self.dim as f32 / std::f32::consts::TAU;
@@ -75,7 +75,7 @@ impl Blocks {
     /// # Safety
     /// As [`Blocks::set_edge`].
     pub(in crate::quantized) unsafe fn set_id(&self, node: u32, slot: usize, to: u32) {
-        debug_assert!(!self.coded, "edges have no codes");
+        debug_assert!(!self.coded(), "edges have no codes");
         // SAFETY: the caller vouches for the node.
         let ids = unsafe { self.ids(node) };
         ids[slot].store(to, Ordering::Release);
@@ -88,7 +88,7 @@ impl Blocks {
     /// As [`Blocks::head`] for the node and the one that the edge leads to; no other thread writes the node's edges.
     pub(in crate::quantized) unsafe fn set_edge(&self, node: u32, slot: usize, edge: &Edge<'_>) {
         assert!(
-            self.coded && slot < SLOTS && edge.bits.len() * 16 == self.dim,
+            self.coded() && slot < SLOTS && edge.bits.len() * 16 == self.dim,
             "slot {slot}"
         );
         // SAFETY: all these were written by `write`, lie in the block, and are accessed only as atomics or by volatile
@@ -96,13 +96,13 @@ impl Blocks {
         let (add, factor, codes) = unsafe {
             (
                 &*self
-                    .at(node, self.edges + ADD + 2 * slot)
+                    .at(node, self.layout.edges + ADD + 2 * slot)
                     .cast::<AtomicU16>(),
                 &*self
-                    .at(node, self.edges + FACTOR + 2 * slot)
+                    .at(node, self.layout.edges + FACTOR + 2 * slot)
                     .cast::<AtomicU16>(),
                 std::slice::from_raw_parts(
-                    self.at(node, self.edges + CODES).cast::<AtomicU8>(),
+                    self.at(node, self.layout.edges + CODES).cast::<AtomicU8>(),
                     rabitq::code_bytes(self.dim),
                 ),
             )
@@ -129,11 +129,11 @@ impl Blocks {
     /// As [`Blocks::head`]; no other thread writes the node's edges.
     pub(in crate::quantized) unsafe fn clear_edge(&self, node: u32, slot: usize) {
         assert!(slot < SLOTS, "slot {slot}");
-        if self.coded {
+        if self.coded() {
             // SAFETY: it was written by `write`, and is accessed only as an atomic or by volatile reads since.
             let add = unsafe {
                 &*self
-                    .at(node, self.edges + ADD + 2 * slot)
+                    .at(node, self.layout.edges + ADD + 2 * slot)
                     .cast::<AtomicU16>()
             };
             add.store(bf16::INFINITY.to_bits(), Ordering::Relaxed);

@@ -1,4 +1,5 @@
 pub(super) mod ahead;
+mod cut;
 mod far_out;
 mod groups;
 mod haste;
