@@ -107,7 +107,7 @@ pub(super) struct Walk<'a, A> {
 }
 
 impl<'a, A: Admit> Walk<'a, A> {
-    /// A walk for the query in `scratch`, whose table is filled, from level `top`, or the highest below it that has nodes,
+    /// A walk for the query in `scratch`, which is ready for estimates, from level `top`, or the highest below it that has nodes,
     /// to level `bottom`: there it follows the edges of `ef` nodes, and on each level above of as many as it is told. The scratch
     /// comes back as an error if there are no nodes.
     pub(super) fn new(
@@ -154,7 +154,7 @@ impl<'a, A: Admit> Walk<'a, A> {
         true
     }
 
-    /// A walk for the query in `scratch`, whose table is filled, over the lowest level from `start`.
+    /// A walk for the query in `scratch`, which is ready for estimates, over the lowest level from `start`.
     ///
     /// # Safety
     /// The start was written, and the write happened before.
@@ -232,7 +232,7 @@ impl<'a, A: Admit> Walk<'a, A> {
     }
 
     /// Whether hardly anything is behind the nearest that was not estimated: of a small level the edges of one node lead to all others, if
-    /// inserts look at as many. Who follows those of one node only need not look.
+    /// inserts look at as many. An estimate may have passed over the nearest. Who follows those of one node only need not look.
     #[inline(always)]
     fn has_seen_all(&self) -> bool {
         self.has_followed
