@@ -100,7 +100,11 @@ fn half_of_the_rows_give_half_of_the_space_back() {
         check(&format!("files {}", before.0), before.1, after.1);
     }
     // What left the graph of codes is kept for the next rows; a start gives it back.
-    assert!(engine.memory().total() < memory_before.total());
+    let memory = engine.memory();
+    assert!(
+        memory.total() < memory_before.total(),
+        "{memory:?}, before: {memory_before:?}"
+    );
     check_found(&engine);
     drop((session, engine));
     let engine = Engine::open(Arc::new(disk), options).expect("a sound folder");
