@@ -27,7 +27,7 @@
 //!
 //! A node's rotated vector is rounded to bytes. Two of them are compared by [`Rabitq::dot_i8`] while a graph is built,
 //! and a query is compared to one by [`Rabitq::dot_query`]: the query is rounded to 16 bits ([`Planes`]), so that both
-//! sides are multiplied as integers. The signs of a code may lie apart ([`slice`]), so that they alone tell about how far it is; it is
+//! sides are multiplied as integers. The signs of a code may lie apart ([`slice()`]), so that they alone tell about how far it is; it is
 //! compared with [`Octets`] then ([`Rabitq::dot_sliced`]).
 //!
 //! # Races

@@ -54,7 +54,7 @@ impl Octets {
         out.zip(code).for_each(|(out, code)| *out = code as u8);
     }
 
-    /// Takes the `dim` elements of a code that [`slice`] made.
+    /// Takes the `dim` elements of a code that [`slice()`] made.
     ///
     /// # Panics
     /// If the parts have other lengths.
@@ -133,7 +133,7 @@ pub fn slice(code: &[u8], signs: &mut [u8], rest: &mut [u8]) {
     }
 }
 
-/// A code as [`slice`] wrote it.
+/// A code as [`slice()`] wrote it.
 #[derive(Debug, Clone, Copy)]
 pub struct Sliced<'a> {
     /// The signs.
@@ -241,7 +241,7 @@ impl Rabitq {
         unsafe { (self.sums_where_negative)(query, signs, out) }
     }
 
-    /// Inner product of a query with a code that [`slice`] wrote. Exact up to 100,000 dimensions.
+    /// Inner product of a query with a code that [`slice()`] wrote. Exact up to 100,000 dimensions.
     ///
     /// # Panics
     /// If the parts have other lengths.
