@@ -89,7 +89,7 @@ mod tests {
                 );
             }
         }
-        // A quarter of an HNSW graph's block where it was chosen for: see `docs/index.md`.
+        // What `docs/index.md` tells of these dimensions.
         assert_eq!(Layout::new(384, false).bytes(), 544);
         assert_eq!(Layout::new(384, true).bytes(), 2_240);
     }
