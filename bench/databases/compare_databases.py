@@ -65,11 +65,19 @@ def around(points: list[dict[str, Any]]) -> list[int]:
     return [efforts[at] for at in sorted(wanted)]
 
 
-def update(running: Running) -> None:
-    """Replaces a tenth, deletes a tenth, and searches right before and right after each."""
-    print(f"  changing {running.peer.name} ...", file=sys.stderr, flush=True)
+def update(running: Running, times: int) -> None:
+    """Changes the rows so many times, each time from those at first."""
     efforts = around(running.measured.rounds[0])
-    changes = running.measured.changes
+    for number in range(times):
+        print(f"  changing {running.peer.name} ...", file=sys.stderr, flush=True)
+        if number:
+            running.ask("restore", BUILD_TIMEOUT)
+        running.measured.changes.append(change(running, efforts))
+
+
+def change(running: Running, efforts: list[int]) -> dict[str, Any]:
+    """Replaces a tenth, deletes a tenth, and searches right before and right after each."""
+    changes: dict[str, Any] = {}
 
     def passes() -> list[dict[str, Any]]:
         return [running.ask("pass", effort=effort, within=PASS_SECONDS) for effort in efforts]
@@ -79,6 +87,7 @@ def update(running: Running) -> None:
     changes["replaced"] = passes()
     changes |= running.ask("delete", BUILD_TIMEOUT)
     changes["deleted"] = passes()
+    return changes
 
 
 def memory(running: Running) -> None:
@@ -89,11 +98,11 @@ def memory(running: Running) -> None:
     running.stop()
 
 
-def measure(wanted: list[Running], rounds: int) -> list[Measured]:
+def measure(wanted: list[Running], rounds: int, changes: int) -> list[Measured]:
     """Builds all, alternates their passes, changes each."""
     in_turns(wanted, rounds, one_round)
     for running in wanted:
-        running.attempt(update)
+        running.attempt(lambda running: update(running, changes))
         running.attempt(memory)
     return [running.measured for running in wanted]
 
@@ -138,13 +147,16 @@ def one_set(wanted: data.DataSet, args: argparse.Namespace) -> dict[str, Any]:
         if args.filters:
             measured = filtered_stage.measure(running, args.rounds, args.filters)
             return {**about, **filtered_report.of_set(measured, args.filters)}
-        return {**about, **database_report.of_set(measure(running, args.rounds))}
+        return {**about, **database_report.of_set(measure(running, args.rounds, args.changes))}
 
 
 def arguments(argv: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="run.py", description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=flags.positive, default=3, help="default %(default)s")
+    parser.add_argument(
+        "--changes", type=flags.positive, default=1, help="times that rows are changed; default %(default)s"
+    )
     parser.add_argument("--rows", type=flags.positive, help="only so many of each set; default all")
     parser.add_argument(
         "--sets", type=data.by_names, default=data.by_names(DEFAULT_SETS), metavar="A,B", help=DEFAULT_SETS

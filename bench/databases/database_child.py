@@ -138,6 +138,17 @@ class Child:
         self.database.delete(len(self.base) - count, count)
         return {"deleted_per_second": count / (time.perf_counter() - began)}
 
+    def restore(self) -> dict[str, Any]:
+        """The rows as they were at first, indexed."""
+        count, rows, size = stages.changed(len(self.base)), len(self.base), self.database.batch
+        for at in range(0, count, size):
+            self.database.replace(at, np.array(self.base[at : min(at + size, count)]))
+        for at in range(rows - count, rows, size):
+            self.database.insert(at, np.array(self.base[at : at + size]))
+        self.database.index()
+        self._stand(stages.BUILT)
+        return {}
+
     def close(self) -> dict[str, Any]:
         """Closes the database."""
         self.database.close()

@@ -26,7 +26,7 @@ class Measured:
     not_measured: str | None = None
     built: dict[str, Any] = field(default_factory=dict)
     rounds: list[list[dict[str, Any]]] = field(default_factory=list)
-    changes: dict[str, Any] = field(default_factory=dict)
+    changes: list[dict[str, Any]] = field(default_factory=list)
     memory: dict[str, Any] = field(default_factory=dict)
 
 
@@ -72,16 +72,21 @@ def _latency(one: Measured, recall: float) -> dict[str, Any]:
 
 
 def _after_changes(one: Measured, recall: float) -> dict[str, Any]:
-    """The rate right after a change by the rate before, both at the same recall."""
-    found = {}
-    rates = {
-        stage: curves.at(curves.pairs(one.changes.get(stage, []), "qps"), recall)
-        for stage in ("before", "replaced", "deleted")
-    }
+    """The rate right after a change by the rate before, both at the same recall: medians of all changes."""
+    found: dict[str, Any] = {}
+
+    def rate(changes: dict[str, Any], stage: str) -> float | None:
+        there = curves.at(curves.pairs(changes[stage], "qps"), recall)
+        return there and there.qps
+
     for stage in ("replaced", "deleted"):
-        before, after = rates["before"], rates[stage]
-        found[f"qps_{stage}"] = after and after.qps
-        found[f"qps_{stage}_ratio"] = after.qps / before.qps if before and after else None
+        after = [rate(changes, stage) for changes in one.changes]
+        before = [rate(changes, "before") for changes in one.changes]
+        both = [(a, b) for a, b in zip(after, before, strict=True) if a and b]
+        # Where one change loses so much that no breadth finds it, the others do not make up for that.
+        is_whole = bool(after) and len(both) == len(after)
+        found[f"qps_{stage}"] = median(a for a, _ in both) if is_whole else None
+        found[f"qps_{stage}_ratio"] = median(a / b for a, b in both) if is_whole else None
     return found
 
 
@@ -195,8 +200,7 @@ def _searched(row: dict[str, Any]) -> tuple[Any, ...]:
 def _changed(row: dict[str, Any]) -> tuple[Any, ...]:
     cells: list[Any] = [
         row["system"],
-        row["changes"]["replaced_per_second"],
-        row["changes"]["deleted_per_second"],
+        *(median(of[f"{what}_per_second"] for of in row["changes"]) for what in ("replaced", "deleted")),
     ]
     for at in row["at_recall"]:
         for stage in ("replaced", "deleted"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from contextlib import suppress
@@ -166,7 +167,10 @@ def measured(name: str, rate: float) -> Measured:
     changes |= {"before": rounds[0], "deleted": rounds[0]}
     changes["replaced"] = [{**point, "qps": 0.75 * point["qps"]} for point in rounds[0]]
     memory = {"anonymous_mb": 1.0, "file_mb": 1.0, "open_s": 1.0, "disk_mb_end": 1.0}
-    return Measured(name, None, built, rounds, changes, memory)
+    # The median of the three is as the first.
+    slower = {**changes, "before": [{**point, "qps": 1.5 * point["qps"]} for point in rounds[0]]}
+    faster = {**changes, "before": [{**point, "qps": 0.9 * point["qps"]} for point in rounds[0]]}
+    return Measured(name, None, built, rounds, [slower, changes, faster], memory)
 
 
 def test_ratios_are_of_the_same_round_and_to_the_best() -> None:
@@ -242,13 +246,15 @@ def serving(own: Path) -> int:
 def test_longbow_goes_through_all_of_it(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "report.json"
     command = ["--cache", str(small), "--dir", str(tmp_path), "--binary", str(paths.BINARY)]
-    command += ["--sets", "synth128", "--only", ",".join(peers.OURS), "--rounds", "1", "--json", str(out)]
+    command += ["--sets", "synth128", "--only", ",".join(peers.OURS), "--rounds", "1"]
+    command += ["--changes", "2", "--json", str(out)]
     assert compare_databases.main(command) == 0
     (found,) = json.loads(out.read_text())["sets"]
     for row in found["systems"]:
         (round_,) = row["rounds"]
         assert round_[-1]["recall"] >= compare_databases.ENOUGH
-        for stage in ("replaced", "deleted"):
-            after = row["changes"][stage][-1]
+        assert len(row["changes"]) == 2
+        for changes, stage in itertools.product(row["changes"], ("before", "replaced", "deleted")):
+            after = changes[stage][-1]
             assert after["recall"] >= 0.9 and after["deleted_found"] == after["short"] == 0
         assert row["anonymous_mb"] > 1

@@ -1,12 +1,18 @@
 //! Replaces the rows of a dataset again and again, at random and by a window that slides over all of them, and measures
-//! recall, speed and memory of its index as it goes. Prints JSON, one line a measurement.
+//! recall, speed and memory of its index as it goes. Prints JSON, one line a measurement, and one for each kind of change
+//! at its end that says what fell.
+//!
+//! Machines change their speed by more than what is looked for. So another dataset stands beside, of the rows at first,
+//! which never change; both are asked in turns, and `by_still` is how many queries a second the changed one answers for
+//! one of the other.
 //!
 //! ```text
 //! churn BASE.npy QUERIES.npy [--metric cosine] [--ef 32] [--rounds 20] [--rows 1000000]
 //! ```
 //!
 //! Base and queries are arrays of float32. At random: of half of the base, in each round a tenth dies and as many of the
-//! other half come. The window: the half moves over the whole set twice, in tenths.
+//! other half come. The window: the half moves over the whole set twice, in tenths. The first change puts more places into
+//! a graph, for the rows that come before the dead ones have left; what memory grows after that is told.
 
 use std::error::Error;
 use std::fs;
@@ -22,6 +28,11 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const K: usize = 10;
 const QUERIES: usize = 500;
+/// The dataset whose rows change, and the one whose rows do not.
+const CHURNED: &str = "churned";
+const STILL: &str = "still";
+/// How often each of both is asked all queries.
+const TURNS: usize = 8;
 
 /// The floats of an npy file of two dimensions, and how many a row has.
 fn read(path: &str) -> Result<(Vec<f32>, usize)> {
@@ -61,11 +72,11 @@ impl Churn {
         &self.base[row * self.dim..][..self.dim]
     }
 
-    fn put(&self, rows: &[usize]) -> Result<()> {
+    fn put(&self, dataset: &str, rows: &[usize]) -> Result<()> {
         let DataType::FixedSizeList(item, dim) = self.schema.field(1).data_type() else {
             return Err("the second column has vectors".into());
         };
-        let mut session = self.engine.put("d", &self.schema)?;
+        let mut session = self.engine.put(dataset, &self.schema)?;
         for rows in rows.chunks(1_000) {
             let numbers: Vec<f32> = rows
                 .iter()
@@ -84,13 +95,13 @@ impl Churn {
 
     fn delete(&self, rows: &[usize]) -> Result<()> {
         let ids = rows.iter().map(|row| Id::Int(*row as i64)).collect();
-        self.engine.delete_ids("d", ids)?.wait()?;
+        self.engine.delete_ids(CHURNED, ids)?.wait()?;
         Ok(())
     }
 
     /// Waits until new rows are in the graph and dead ones are not.
     fn settle(&self) -> Result<()> {
-        let dataset = self.engine.dataset("d")?;
+        let dataset = self.engine.dataset(CHURNED)?;
         if !dataset.wait_for_index(Duration::from_secs(3_600)) {
             return Err("the index was not ready within an hour".into());
         }
@@ -111,8 +122,8 @@ impl Churn {
         }
     }
 
-    /// Times of searches in microseconds, sorted, until told to end or all queries were asked.
-    fn times(&self, done: &AtomicBool, most: usize) -> Result<Vec<f64>> {
+    /// Times of searches in microseconds until told to end or all queries were asked.
+    fn times(&self, dataset: &str, done: &AtomicBool, most: usize) -> Result<Vec<f64>> {
         let mut times = Vec::new();
         for at in 0..most {
             if done.load(Ordering::Relaxed) {
@@ -120,14 +131,14 @@ impl Churn {
             }
             let request = self.request(at);
             let started = Instant::now();
-            self.engine.search("d", &request)?;
+            self.engine.search(dataset, &request)?;
             times.push(started.elapsed().as_secs_f64() * 1e6);
         }
-        times.sort_unstable_by(f64::total_cmp);
         Ok(times)
     }
 
-    fn report(&self, kind: &str, round: usize, changed: Duration) -> Result<()> {
+    /// The share of the true neighbours that searches find.
+    fn recall(&self) -> Result<f64> {
         let mut hits = 0;
         for at in 0..QUERIES {
             let request = self.request(at);
@@ -135,35 +146,54 @@ impl Churn {
                 exact: true,
                 ..request.clone()
             };
-            let exact = self.engine.search("d", &exact)?.ids()?;
-            let found = self.engine.search("d", &request)?.ids()?;
+            let exact = self.engine.search(CHURNED, &exact)?.ids()?;
+            let found = self.engine.search(CHURNED, &request)?.ids()?;
             hits += found.iter().filter(|id| exact.contains(id)).count();
         }
-        let times = self.times(&AtomicBool::new(false), 4 * QUERIES)?;
-        let mean = times.iter().sum::<f64>() / times.len() as f64;
-        let graph = self.engine.dataset("d")?.indexes()[0].graph();
+        Ok(hits as f64 / (QUERIES * K) as f64)
+    }
+
+    fn report(&self, kind: &str, round: usize, changed: Duration) -> Result<Round> {
+        let recall = self.recall()?;
+        let (mut churned, mut still) = (Vec::new(), Vec::new());
+        for _ in 0..TURNS {
+            let all = AtomicBool::new(false);
+            churned.append(&mut self.times(CHURNED, &all, QUERIES)?);
+            still.append(&mut self.times(STILL, &all, QUERIES)?);
+        }
+        churned.sort_unstable_by(f64::total_cmp);
+        let graph = self.engine.dataset(CHURNED)?.indexes()[0].graph();
+        let (ours, theirs) = (churned.iter().sum::<f64>(), still.iter().sum::<f64>());
+        let found = Round {
+            recall,
+            by_still: theirs / ours,
+            graph_bytes: graph.memory_bytes(),
+        };
         println!(
-            "{{\"kind\": \"{kind}\", \"round\": {round}, \"recall\": {:.4}, \"qps\": {:.0}, \"p99_us\": {:.0}, \
-             \"rows_in_graph\": {}, \"graph_bytes\": {}, \"change_s\": {:.2}}}",
-            hits as f64 / (QUERIES * K) as f64,
-            1e6 / mean,
-            times[times.len() * 99 / 100],
+            "{{\"kind\": \"{kind}\", \"round\": {round}, \"recall\": {recall:.4}, \"by_still\": {:.3}, \"qps\": {:.0}, \
+             \"p99_us\": {:.0}, \"rows_in_graph\": {}, \"graph_bytes\": {}, \"change_s\": {:.2}}}",
+            found.by_still,
+            1e6 * churned.len() as f64 / ours,
+            churned[churned.len() * 99 / 100],
             graph.len(),
-            graph.memory_bytes(),
+            found.graph_bytes,
             changed.as_secs_f64(),
         );
-        Ok(())
+        Ok(found)
     }
 
     /// Deletes some rows and puts others, while searches run, and says how long these took.
     fn replace(&self, dying: &[usize], coming: &[usize]) -> Result<(Duration, Vec<f64>)> {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let searches = scope.spawn(|| self.times(&done, usize::MAX).map_err(|e| e.to_string()));
+            let searches = scope.spawn(|| {
+                self.times(CHURNED, &done, usize::MAX)
+                    .map_err(|e| e.to_string())
+            });
             let started = Instant::now();
             let changed = self
                 .delete(dying)
-                .and_then(|()| self.put(coming))
+                .and_then(|()| self.put(CHURNED, coming))
                 .and_then(|()| self.settle());
             let took = started.elapsed();
             done.store(true, Ordering::Relaxed);
@@ -178,9 +208,14 @@ impl Churn {
         let tenth = half / 10;
         let mut alive: Vec<usize> = (0..half).collect();
         let mut others: Vec<usize> = (half..2 * half).collect();
-        self.put(&alive)?;
+        self.put(STILL, &alive)?;
+        self.put(CHURNED, &alive)?;
+        let still = self.engine.dataset(STILL)?;
+        if !still.wait_for_index(Duration::from_secs(3_600)) {
+            return Err("the index was not ready within an hour".into());
+        }
         self.settle()?;
-        self.report("random", 0, Duration::ZERO)?;
+        let mut found = vec![self.report("random", 0, Duration::ZERO)?];
         let mut state = 1u64;
         let mut dice = |below: usize| {
             state = state
@@ -196,9 +231,10 @@ impl Churn {
             }
             let (took, times) = self.replace(&alive[..tenth], &others[..tenth])?;
             alive[..tenth].swap_with_slice(&mut others[..tenth]);
-            self.report("random", round, took)?;
-            beside(&times);
+            found.push(self.report("random", round, took)?);
+            beside(times);
         }
+        fell("random", &found);
         self.window(half, tenth, alive)
     }
 
@@ -209,22 +245,57 @@ impl Churn {
         stay.iter().for_each(|row| lives[*row] = true);
         let missing: Vec<usize> = (0..half).filter(|row| !lives[*row]).collect();
         self.replace(&go, &missing)?;
-        self.report("window", 0, Duration::ZERO)?;
+        let mut found = vec![self.report("window", 0, Duration::ZERO)?];
         for step in 0..40 {
             let moved = |from: usize| -> Vec<usize> {
                 (from..from + tenth).map(|row| row % (20 * tenth)).collect()
             };
             let begin = step * tenth;
             let (took, times) = self.replace(&moved(begin), &moved(begin + 10 * tenth))?;
-            self.report("window", step + 1, took)?;
-            beside(&times);
+            found.push(self.report("window", step + 1, took)?);
+            beside(times);
         }
+        fell("window", &found);
         Ok(())
     }
 }
 
+/// What was found after a change.
+struct Round {
+    recall: f64,
+    by_still: f64,
+    graph_bytes: usize,
+}
+
+/// Prints the first round beside the mean of the last five and the least of all.
+fn fell(kind: &str, rounds: &[Round]) {
+    let [first, second, ..] = rounds else {
+        return;
+    };
+    let last = &rounds[rounds.len() - rounds.len().min(5)..];
+    let least = |of: fn(&Round) -> f64| rounds.iter().map(of).fold(f64::MAX, f64::min);
+    let mean = |of: fn(&Round) -> f64| last.iter().map(of).sum::<f64>() / last.len() as f64;
+    let (recall, rate): (fn(&Round) -> f64, fn(&Round) -> f64) = (|x| x.recall, |x| x.by_still);
+    println!(
+        "{{\"kind\": \"{kind}_fell\", \"rounds\": {}, \"recall_first\": {:.4}, \"recall_last_five\": {:.4}, \
+         \"recall_least\": {:.4}, \"by_still_first\": {:.3}, \"by_still_last_five\": {:.3}, \"by_still_least\": {:.3}, \
+         \"graph_bytes_first\": {}, \"graph_bytes_second\": {}, \"graph_bytes_last\": {}}}",
+        rounds.len() - 1,
+        first.recall,
+        mean(recall),
+        least(recall),
+        first.by_still,
+        mean(rate),
+        least(rate),
+        first.graph_bytes,
+        second.graph_bytes,
+        rounds[rounds.len() - 1].graph_bytes,
+    );
+}
+
 /// Prints how long searches took beside the changes.
-fn beside(times: &[f64]) {
+fn beside(mut times: Vec<f64>) {
+    times.sort_unstable_by(f64::total_cmp);
     if times.is_empty() {
         return;
     }

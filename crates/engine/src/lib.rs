@@ -102,6 +102,7 @@ mod plan;
 mod put;
 mod quantization;
 mod queue;
+mod range;
 mod recall;
 mod recall_target;
 mod recover;

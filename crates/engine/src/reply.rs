@@ -330,6 +330,7 @@ impl Engine {
             target: plan.target,
             exact: plan.exact,
             max_distance: request.max_distance,
+            may_widen: request.effort().is_none(),
             limits: at.limits,
             reply: at.reply,
         };

@@ -110,6 +110,8 @@ pub(crate) struct Searcher<'a> {
     pub target: Option<f32>,
     pub exact: bool,
     pub max_distance: Option<f32>,
+    /// Whether a walk that finds too few within that distance is made again, wider.
+    pub may_widen: bool,
     pub limits: TimeLimits,
     /// The columns that the reply has of what is found.
     pub reply: &'a [FieldRef],
@@ -295,7 +297,7 @@ impl<'a> Searcher<'a> {
     }
 
     /// How many neighbours there can be, at most.
-    fn wanted(&self) -> usize {
+    pub fn wanted(&self) -> usize {
         let rows = self
             .rows
             .matching
@@ -316,12 +318,13 @@ impl<'a> Searcher<'a> {
         };
         let watermark = index.watermark;
         let few = self.are_few(index);
-        let from_graph = match &self.effort {
+        let mut from_graph = match &self.effort {
             _ if few => vec![Vec::new(); queries.len()],
             Effort::Fixed(ef) => self.walk_by(*ef, index, queries, all)?,
             Effort::Target(target, curve) => self.walk_to(*target, curve, (index, queries), all)?,
         };
         self.limits.check()?;
+        self.widen(index, queries, all, &mut from_graph)?;
         for ((query, found), from_graph) in queries.iter().zip(all).zip(from_graph) {
             let from_graph = match few || self.lacks_living(from_graph.len(), index, found) {
                 true => self.scan_living(query, index, found)?,

@@ -2,7 +2,7 @@
 //! the constants of `FilterCost` and the width of filtered walks were chosen.
 //!
 //! ```text
-//! filtered_bench BASE.npy QUERIES.npy [ROUNDS [EF,EF,... [SHARE,SHARE,...]]]
+//! filtered_bench BASE.npy QUERIES.npy [ROUNDS [EF,EF,... [SHARE,SHARE,... [rabitq|sq8]]]]
 //! ```
 //!
 //! The files hold float32 matrices. Ten rows are anchors, and each row and query belongs to the nearest. Rows pass at random
@@ -123,13 +123,17 @@ impl Set {
 }
 
 impl Bench {
-    fn new(base: Matrix, queries: &Matrix, rounds: usize) -> Result<Self> {
+    fn new(base: Matrix, queries: &Matrix, rounds: usize, edge_codes: bool) -> Result<Self> {
         let space = Space {
             scalar: Scalar::F32,
             metric: Metric::Euclidean,
             dim: base.dim,
         };
-        let graph = QuantizedGraph::new(space, QuantizedParams::default())?;
+        let params = QuantizedParams {
+            edge_codes,
+            ..QuantizedParams::default()
+        };
+        let graph = QuantizedGraph::new(space, params)?;
         graph.prepare((0..base.rows().min(1_000)).map(|row| base.row(row)));
         let next = AtomicU64::new(0);
         let insert = || -> longbow_index::Result<()> {
@@ -316,7 +320,13 @@ fn main() -> Result<()> {
     let rounds = argument(2, "5").parse()?;
     let efs: Vec<usize> = numbers(&argument(3, "10,16,24"))?;
     let shares: Vec<f64> = numbers(&argument(4, "0.001,0.01,0.1,0.3,0.5,0.9"))?;
-    let bench = Bench::new(Matrix::read(&base)?, &Matrix::read(&queries)?, rounds)?;
+    let edge_codes = match argument(5, "rabitq").as_str() {
+        "rabitq" => true,
+        "sq8" => false,
+        other => return Err(format!("{other} is neither rabitq nor sq8").into()),
+    };
+    let (base, queries) = (Matrix::read(&base)?, Matrix::read(&queries)?);
+    let bench = Bench::new(base, &queries, rounds, edge_codes)?;
     bench.measure_all(&efs);
     let rows = bench.base.rows();
     for share in shares {

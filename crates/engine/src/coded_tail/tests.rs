@@ -70,6 +70,7 @@ fn find_in(view: &View, index: Option<Reached>, matching: Option<Matching>) -> R
         target: None,
         exact,
         max_distance: None,
+        may_widen: false,
         limits: TimeLimits::default(),
         reply: &[],
     };

@@ -34,6 +34,7 @@ fn find_those(
         target: None,
         exact: effort.is_none(),
         max_distance: None,
+        may_widen: false,
         limits: TimeLimits::default(),
         reply: &[],
     };

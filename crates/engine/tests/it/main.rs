@@ -25,6 +25,7 @@ mod power;
 mod property;
 mod quantized;
 mod random;
+mod range;
 mod readers;
 mod recall;
 mod repair;

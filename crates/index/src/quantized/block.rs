@@ -39,6 +39,7 @@ mod cut;
 mod edges;
 mod layout;
 mod reads;
+mod signs;
 
 use crate::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
@@ -55,10 +56,10 @@ use crate::chunks::Chunks;
 use crate::led_to::LedTo;
 use crate::twins::chain;
 use crate::vector8::Vector8;
-pub(super) use cut::Signs;
 pub(super) use edges::Edge;
 pub(crate) use layout::Layout;
 use layout::{ADD, CODES, FACTOR};
+pub(super) use signs::Gathered;
 
 /// No node: it ends a chain of twins, and stands in a free slot.
 pub(super) const NONE: u32 = u32::MAX;

@@ -5,8 +5,8 @@
 //! neighbours that pass of its neighbours that do not (Patel et al., ACORN, arXiv 2403.04871, by which the graph among those
 //! that pass is about as dense as the whole one). What differs from ACORN:
 //!
-//! - The codes of a node's edges tell which of its neighbours are near enough to look behind. Of those only the numbers of
-//!   their neighbours are read, two cache lines.
+//! - The codes of a node's edges, or its neighbours' signs, tell which of these are near enough to look behind. Of those only the numbers of
+//!   their neighbours are read, two cache lines; and the signs of which pass, where edges have no codes.
 //! - Where most pass, to look behind the others would compare more than going through them does: there it leaves the search to
 //!   a walk that does (`through.rs`).
 //! - A filter that opposes the query leaves nothing around it. So the walk begins at rows that pass, too, which the caller
@@ -140,7 +140,7 @@ impl<'a> FilteredWalk<'a> {
     }
 
     #[inline(always)]
-    fn blocks(&self) -> &'a Blocks {
+    pub(super) fn blocks(&self) -> &'a Blocks {
         &self.passing.graph.ground().blocks
     }
 
@@ -234,58 +234,74 @@ impl<'a> FilteredWalk<'a> {
     #[inline(always)]
     pub(super) unsafe fn follow(&mut self, node: u32, distance: f32) {
         let blocks = self.blocks();
-        let passing = self.passing;
-        let Scratch {
-            lut,
-            visited,
-            front,
-            around,
-            found,
-            fresh,
-            behind,
-            stats,
-            ..
-        } = &mut *self.scratch;
-        let base = Base {
-            distance,
-            slack: SLACK * distance.sqrt(),
-        };
-        let mut estimates = [0f32; SLOTS];
-        let mut near = u32::MAX;
-        fresh.clear();
+        let scratch = &mut *self.scratch;
+        scratch.fresh.clear();
         self.met = false;
-        stats.nodes_popped += 1;
-        stats.bytes_touched += blocks.edge_bytes() as u64;
+        scratch.stats.nodes_popped += 1;
+        scratch.stats.bytes_touched += blocks.edge_bytes() as u64;
         // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
         unsafe {
-            if blocks.coded() {
-                let rabitq = passing.graph.encoder().rabitq;
-                near =
-                    rabitq.estimate(lut, blocks.block(node), base, front.limit(), &mut estimates);
+            if !blocks.coded() {
+                self.follow_without_codes(node);
+                return self.choose_behind();
             }
+            let base = Base {
+                distance,
+                slack: SLACK * distance.sqrt(),
+            };
+            let mut estimates = [0f32; SLOTS];
+            let rabitq = self.passing.graph.encoder().rabitq;
+            let (lut, limit) = (&scratch.lut, scratch.front.limit());
+            let mut near = rabitq.estimate(lut, blocks.block(node), base, limit, &mut estimates);
             let ids = blocks.ids(node);
             while near != 0 {
                 let slot = near.trailing_zeros() as usize;
                 near &= near - 1;
                 let id = ids[slot].load(Ordering::Acquire);
-                if id == NONE || visited.has_met(id) {
-                    continue;
-                }
-                let neighbor = Candidate::new(estimates[slot], id);
-                if visited.was_passed_over(id) {
-                    behind.push(neighbor);
-                } else if passing.node(id) {
-                    fresh.push(neighbor);
-                } else {
-                    visited.pass_over(id);
-                    behind.push(neighbor);
-                    if self.is_sparse || found.len() < self.ef {
-                        around.push(Reverse(neighbor));
-                    }
+                if id != NONE {
+                    self.note(Candidate::new(estimates[slot], id));
                 }
             }
         }
         self.choose_behind();
+    }
+
+    /// Whether what is too far is so from now on: at the begin it is not settled yet how much the walk holds.
+    #[inline(always)]
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self.begin, Begin::Over)
+    }
+
+    /// Keeps a neighbour that may be near enough, unless it was met: in `scratch.fresh` if it passes, in `scratch.behind` if not.
+    ///
+    /// # Safety
+    /// It was written, and the write happened before.
+    #[inline(always)]
+    pub(super) unsafe fn note(&mut self, neighbor: Candidate) {
+        let Scratch {
+            visited,
+            around,
+            found,
+            fresh,
+            behind,
+            ..
+        } = &mut *self.scratch;
+        let id = neighbor.node();
+        if visited.has_met(id) {
+            return;
+        }
+        if visited.was_passed_over(id) {
+            behind.push(neighbor);
+        // SAFETY: the caller vouches for the node.
+        } else if unsafe { self.passing.node(id) } {
+            fresh.push(neighbor);
+        } else {
+            visited.pass_over(id);
+            behind.push(neighbor);
+            if self.is_sparse || found.len() < self.ef {
+                around.push(Reverse(neighbor));
+            }
+        }
     }
 
     /// Leaves in `scratch.behind` the nodes to whose neighbours the walk looks, since too few of those that it met pass.
@@ -365,6 +381,10 @@ impl<'a> FilteredWalk<'a> {
                     around.push(Reverse(Candidate::new(via.distance(), *id)));
                 }
             }
+        }
+        if blocks.cut() {
+            // SAFETY: what is linked was written.
+            unsafe { self.estimate_fresh() };
         }
     }
 

@@ -17,15 +17,12 @@
 use std::sync::atomic::Ordering;
 
 use longbow_kernels::prefetch_all;
-use longbow_kernels::rabitq::{Octets, Rabitq, SLOTS, Sliced, sign_bytes, slice};
+use longbow_kernels::rabitq::{Octets, Rabitq, Sliced, sign_bytes, slice};
 
-use super::{Blocks, NONE, OfCode};
+use super::signs::{Gathered, Signs};
+use super::{Blocks, NONE};
 use crate::encode::{Encoded, Encoder};
 use crate::vector8::{Here, Rounded, Vector8};
-
-/// Part of an estimate's error, 1.7 standard errors, by which it is lowered, so that few are passed over that are near enough. Where the error is not
-/// small beside the distances that matter, more is added.
-const SLACK: f32 = 0.5;
 
 impl Blocks {
     /// Writes the code of a node, cut, and returns the factor of its estimate.
@@ -177,23 +174,19 @@ impl Blocks {
         here: Here<'_>,
         (node, limit): (u32, f32),
     ) -> impl Iterator<Item = f32> {
-        let (mut signs, mut sums, mut count) = ([std::ptr::null(); SLOTS], [0; SLOTS], 0);
+        let from = Rounded::from(Vector8::new(here.octets.code(), here.vector.scale));
+        let mut linked = Gathered::new();
         // SAFETY: the caller vouches for the node, and neighbours were written before they were linked.
         unsafe {
             for id in self.ids(node) {
                 let id = id.load(Ordering::Acquire);
                 if id != NONE {
-                    signs[count] = self.ask_for_signs(id).at();
-                    count += 1;
+                    linked.ask(self, id);
                 }
             }
-            let rabitq = encoder.rabitq;
-            rabitq.sums_where_negative(here.octets, &signs[..count], &mut sums[..count]);
+            linked.estimates(encoder, (here.octets, from), limit)
         }
-        let from = Rounded::from(Vector8::new(here.octets.code(), here.vector.scale));
-        let linked = signs.into_iter().zip(sums).take(count);
-        // SAFETY: as above.
-        linked.map(move |(signs, sum)| unsafe { Signs::of(signs).estimate(from, sum, limit) })
+        .map(|(_, length)| length)
     }
 
     /// What an estimate of a node reads, of which the memory is asked for.
@@ -201,53 +194,12 @@ impl Blocks {
     pub(in crate::quantized) fn ask_for_signs(&self, node: u32) -> Signs {
         let at = self.of_code_at(node);
         prefetch_all(at.cast(), self.layout.estimated);
-        Signs(at)
+        Signs::new(at)
     }
 
     /// Bytes that an estimate reads.
     #[inline(always)]
     pub(in crate::quantized) fn estimated_bytes(&self) -> usize {
         self.layout.estimated
-    }
-}
-
-/// The signs of a node, and what belongs to its code.
-#[derive(Clone, Copy)]
-pub(in crate::quantized) struct Signs(*const OfCode);
-
-impl Signs {
-    /// Those at an address that [`Signs::at`] told.
-    #[inline(always)]
-    pub(in crate::quantized) fn of(signs: *const u8) -> Self {
-        Signs(signs.cast::<OfCode>().wrapping_sub(1))
-    }
-
-    /// Where they are.
-    #[inline(always)]
-    pub(in crate::quantized) fn at(self) -> *const u8 {
-        self.0.wrapping_add(1).cast()
-    }
-
-    /// Estimates the squared distance of a query to the node, by the sum of those of its elements at which the node's are negative; rather too
-    /// near than too far, by the more the less the estimate can tell about what is nearer than a limit.
-    ///
-    /// # Safety
-    /// As [`Blocks::head`].
-    #[inline(always)]
-    pub(in crate::quantized) unsafe fn estimate(
-        self,
-        from: Rounded,
-        negative: i32,
-        limit: f32,
-    ) -> f32 {
-        // SAFETY: the caller vouches for the node.
-        let to = unsafe { &*self.0 };
-        let factor = f32::from_bits(to.sum_or_factor as u32);
-        // The elements where the sign is positive less those where it is negative.
-        let product = from.scale * from.sum.wrapping_sub(negative.wrapping_mul(2)) as f32;
-        let error = 2.0 * factor * from.length;
-        let slack = (SLACK + error / limit) * error;
-        // Of vectors so long that nothing is told, none is passed over.
-        (from.norm + to.norm - 2.0 * factor * product - slack).min(f32::MAX)
     }
 }

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod concurrent;
 mod damage;
+mod ended;
 mod equals;
 mod exact;
 mod filtered;
