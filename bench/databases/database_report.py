@@ -82,11 +82,10 @@ def _after_changes(one: Measured, recall: float) -> dict[str, Any]:
     for stage in ("replaced", "deleted"):
         after = [rate(changes, stage) for changes in one.changes]
         before = [rate(changes, "before") for changes in one.changes]
-        both = [(a, b) for a, b in zip(after, before, strict=True) if a and b]
         # Where one change loses so much that no breadth finds it, the others do not make up for that.
-        is_whole = bool(after) and len(both) == len(after)
-        found[f"qps_{stage}"] = median(a for a, _ in both) if is_whole else None
-        found[f"qps_{stage}_ratio"] = median(a / b for a, b in both) if is_whole else None
+        ratios = [a and b and a / b for a, b in zip(after, before, strict=True)]
+        found[f"qps_{stage}"] = median(after) if all(after) and after else None
+        found[f"qps_{stage}_ratio"] = median(ratios) if all(ratios) and ratios else None
     return found
 
 

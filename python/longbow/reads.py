@@ -94,9 +94,10 @@ class Reads:
             ef, nprobe: the effort itself, one of them: candidates of a walk,
                 or postings to read, where the index is ``spfresh``.
             exact: compare with every row.
-            max_distance: leave out what is further. Where an index finds
-                fewer than ``k`` as near, it is searched again, wider, unless
-                ``ef`` or ``nprobe`` is given.
+            max_distance: leave out what is further. Where fewer than ``k``
+                are as near, but many of those that an index was searched for,
+                it is searched again, wider, unless ``ef`` or ``nprobe`` is
+                given.
             explain: whether :func:`longbow.explain` is to say why it went so.
             columns, include_vectors: what to return beside id, score, distance.
             score_parts: whether to tell of each row what each search gave it:

@@ -156,10 +156,12 @@ impl Churn {
     fn report(&self, kind: &str, round: usize, changed: Duration) -> Result<Round> {
         let recall = self.recall()?;
         let (mut churned, mut still) = (Vec::new(), Vec::new());
-        for _ in 0..TURNS {
-            let all = AtomicBool::new(false);
-            churned.append(&mut self.times(CHURNED, &all, QUERIES)?);
-            still.append(&mut self.times(STILL, &all, QUERIES)?);
+        for turn in 0..TURNS {
+            let mut both = [(CHURNED, &mut churned), (STILL, &mut still)];
+            both.rotate_left(turn % 2);
+            for (dataset, times) in both {
+                times.append(&mut self.times(dataset, &AtomicBool::new(false), QUERIES)?);
+            }
         }
         churned.sort_unstable_by(f64::total_cmp);
         let graph = self.engine.dataset(CHURNED)?.indexes()[0].graph();
@@ -272,7 +274,7 @@ fn fell(kind: &str, rounds: &[Round]) {
     let [first, second, ..] = rounds else {
         return;
     };
-    let last = &rounds[rounds.len() - rounds.len().min(5)..];
+    let last = &rounds[rounds.len().saturating_sub(5).max(1)..];
     let least = |of: fn(&Round) -> f64| rounds.iter().map(of).fold(f64::MAX, f64::min);
     let mean = |of: fn(&Round) -> f64| last.iter().map(of).sum::<f64>() / last.len() as f64;
     let (recall, rate): (fn(&Round) -> f64, fn(&Round) -> f64) = (|x| x.recall, |x| x.by_still);

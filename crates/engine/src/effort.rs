@@ -176,20 +176,36 @@ impl Searcher<'_> {
         again.sort_unstable();
         for alike in again.chunk_by(|a, b| a.0 == b.0) {
             self.limits.check()?;
-            if self.limits.are_spent() {
-                alike.iter().for_each(|(_, at)| all[*at].is_partial = true);
-                continue;
+            let more = self.walk_again(alike, (index, queries), all)?;
+            for ((_, at), answer) in alike.iter().zip(more) {
+                answers[*at] = answer;
             }
-            let at = || alike.iter().map(|(_, at)| *at);
-            let wider: Vec<Query> = at().map(|at| queries[at].clone()).collect();
-            let mut found: Vec<Found> = at().map(|_| self.blank()).collect();
-            let more = self.walk_by(alike[0].0, index, &wider, &mut found)?;
-            for ((at, answer), found) in at().zip(more).zip(found) {
-                answers[at] = answer;
-                all[at].stats += found.stats;
-                all[at].ef = found.ef;
-                all[at].is_partial |= found.is_partial;
-            }
+        }
+        Ok(answers)
+    }
+
+    /// Walks for some of the queries again, which are told by one effort and their places. Nothing is found where the budget is spent.
+    pub fn walk_again(
+        &self,
+        alike: &[(usize, usize)],
+        (index, queries): (&Reached, &[Query]),
+        all: &mut [Found],
+    ) -> Result<Vec<Vec<Neighbor>>> {
+        let at = || alike.iter().map(|(_, at)| *at);
+        let Some((ef, _)) = alike.first() else {
+            return Ok(Vec::new());
+        };
+        if self.limits.are_spent() {
+            at().for_each(|at| all[at].is_partial = true);
+            return Ok(Vec::new());
+        }
+        let again: Vec<Query> = at().map(|at| queries[at].clone()).collect();
+        let mut found: Vec<Found> = at().map(|_| self.blank()).collect();
+        let answers = self.walk_by(*ef, index, &again, &mut found)?;
+        for (at, found) in at().zip(found) {
+            all[at].stats += found.stats;
+            all[at].ef = found.ef;
+            all[at].is_partial |= found.is_partial;
         }
         Ok(answers)
     }

@@ -1,78 +1,120 @@
 //! Range searches that go by an index.
 //!
-//! A walk ends where nothing is nearer than its `ef` best, so that it finds the nearest; of all rows within a distance it
-//! may pass some by, and an answer shorter than `k` does not show it. Who asks for rows within a distance and gets fewer
-//! than `k` is therefore walked for again with twice the effort, for as long as that finds more. One who chose `ef` gets
-//! that walk alone.
+//! A walk ends where nothing is nearer than its `ef` best, so that it finds the nearest of those; of as many as it holds it passes some
+//! by, and an answer shorter than `k` does not show it. So where fewer than `k` rows are within the distance that is asked
+//! for, and they are a fair part of what the walk held, it is made again to hold some times as many, as long as that adds some; or all
+//! rows are compared, if that is less work. One who chose `ef` gets that walk alone.
 
-use std::slice;
-
-use longbow_index::{Neighbor, Query};
+use longbow_index::{FilterCost, Neighbor, Query};
 
 use crate::column_index::Reached;
 use crate::error::Result;
+use crate::graph::Graph;
 use crate::search::{Found, MAX_EF, Searcher};
+use crate::strategy::Strategy;
 
-/// Of so many rows in the index a walk has an effort of one at most: a wider one takes as long as a scan.
-const SCAN_SHARE: usize = 4;
+/// Rows that a walk is to hold for each that is within the distance, so that it passes few of them by.
+const HELD: usize = 4;
 
 impl Searcher<'_> {
-    /// Walks on where fewer rows than asked for are within the distance.
-    pub fn widen(
-        &self,
-        index: &Reached,
-        queries: &[Query],
-        all: &mut [Found],
-        answers: &mut [Vec<Neighbor>],
-    ) -> Result<()> {
+    /// Looks for more, where fewer rows than asked for are within the distance. What was found stays.
+    pub fn widen(&self, index: &Reached, queries: &[Query], all: &mut [Found]) -> Result<()> {
         let (Some(max), true) = (self.max_distance, self.may_widen) else {
             return Ok(());
         };
-        for ((query, found), answer) in queries.iter().zip(all).zip(answers) {
-            // Where a walk finds too few of whatever distance, a scan follows.
-            if answer.len() >= self.wanted() {
-                self.widen_one((index, max), query, found, answer)?;
+        let efs = all.iter().map(|found| self.wider(max, found));
+        let efs = efs.enumerate().filter_map(|(at, ef)| Some((ef?, at)));
+        let mut again: Vec<(usize, usize)> = efs.collect();
+        while !again.is_empty() {
+            again.sort_unstable();
+            let mut more = Vec::new();
+            for alike in again.chunk_by(|a, b| a.0 == b.0) {
+                self.limits.check()?;
+                let ef = alike[0].0;
+                if self.is_scan_better(index, ef) {
+                    for (_, at) in alike {
+                        self.scan_instead(index, &queries[*at], &mut all[*at])?;
+                    }
+                    continue;
+                }
+                let answers = self.walk_again(alike, (index, queries), all)?;
+                for ((_, at), answer) in alike.iter().zip(answers) {
+                    if self.adds(max, answer, &mut all[*at]) && ef < MAX_EF {
+                        more.push(((HELD * ef).min(MAX_EF), *at));
+                    }
+                }
             }
+            again = more;
         }
         Ok(())
     }
 
-    fn widen_one(
-        &self,
-        (index, max): (&Reached, f32),
-        query: &Query,
-        found: &mut Found,
-        answer: &mut Vec<Neighbor>,
-    ) -> Result<()> {
-        let within = |rows: &[Neighbor]| {
-            let space = self.column.space;
-            let distance = |of: &Neighbor| space.to_distance_and_score(of.distance).0;
-            rows.iter().filter(|of| distance(of) <= max).count()
+    /// With what effort it is to be walked for again, if it is.
+    fn wider(&self, max: f32, found: &Found) -> Option<usize> {
+        let by_walk = matches!(
+            found.strategy,
+            Strategy::Graph | Strategy::GraphAndTail | Strategy::GraphFiltered
+        );
+        // Where there are too few of whatever distance, a scan follows.
+        if !by_walk || found.is_partial || found.neighbors.len() < self.wanted() {
+            return None;
+        }
+        let within = self.within(max, found);
+        let held = HELD * within;
+        let is_short = within < self.wanted() && held > found.ef?;
+        is_short.then(|| held.next_power_of_two().min(MAX_EF))
+    }
+
+    fn within(&self, max: f32, found: &Found) -> usize {
+        let space = self.column.space;
+        let distance = |of: &Neighbor| space.to_distance_and_score(of.distance).0;
+        let within = found.neighbors.iter().filter(|of| distance(of) <= max);
+        within.count()
+    }
+
+    /// Adds what a wider walk found, and tells whether more is within the distance then, but not enough yet.
+    fn adds(&self, max: f32, answer: Vec<Neighbor>, found: &mut Found) -> bool {
+        if answer.len() < self.wanted() && !found.is_partial {
+            // It leaves them to a scan, which follows.
+            found.neighbors.clear();
+            return false;
+        }
+        let before = self.within(max, found);
+        self.merge(answer, found);
+        let now = self.within(max, found);
+        before < now && now < self.wanted() && !found.is_partial
+    }
+
+    /// Whether it is less work to compare all rows than to walk. Where whole vectors are compared both take longer.
+    fn is_scan_better(&self, index: &Reached, ef: usize) -> bool {
+        if matches!(&*index.graph, Graph::SpFresh { .. }) {
+            return false;
+        }
+        let passing = match &self.rows.matching {
+            Some(_) => self.rows.passing,
+            None => self.view.live,
         };
-        let most = MAX_EF.min(index.graph.len() / SCAN_SHARE);
-        let mut known = within(answer);
-        while let Some(ef) = found.ef.filter(|ef| 2 * ef <= most)
-            && known < self.wanted()
-            && !found.is_partial
-        {
-            self.limits.check()?;
-            let mut wider = self.blank();
-            let query = slice::from_ref(query);
-            let walked = self.walk_by(2 * ef, index, query, slice::from_mut(&mut wider))?;
-            found.add(&wider);
-            found.ef = wider.ef;
-            let before = known;
-            for walked in walked {
-                let now = within(&walked);
-                // One that ran out of its budget may have found fewer.
-                if now >= known {
-                    (known, *answer) = (now, walked);
-                }
+        let rows = (passing, passing.max(index.graph.len() as u64));
+        FilterCost::new(rows, self.column.space.dim, (self.k, ef)).is_scan()
+    }
+
+    /// Compares all rows: by their codes, if the index has them, or else the caller is to.
+    fn scan_instead(&self, index: &Reached, query: &Query, found: &mut Found) -> Result<()> {
+        match &*index.graph {
+            Graph::Quantized(_) if self.rows.matching.is_none() => {
+                let all = self.scan_living(query, index, found)?;
+                self.merge(all, found);
             }
-            if known == before {
-                break;
-            }
+            _ => found.neighbors.clear(),
         }
         Ok(())
+    }
+
+    /// Keeps the best of both, each row once: its distance is the same in both.
+    fn merge(&self, more: Vec<Neighbor>, found: &mut Found) {
+        found.neighbors.extend(more);
+        found.neighbors.sort_unstable();
+        found.neighbors.dedup_by_key(|of| of.row);
+        found.neighbors.truncate(self.k);
     }
 }

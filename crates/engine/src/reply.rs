@@ -267,17 +267,21 @@ impl Engine {
         }
         let (matching, filter_work) = at.matching(request)?;
         let rows = Rows::new(matching, without, view);
+        let has_vector = !request.vectors.is_empty() || request.examples.is_some();
         let mut beside = Vec::with_capacity(request.beside.len());
         for one in &request.beside {
             let column = view.schema.vector(&dataset.name, Some(&one.column))?;
-            let (_, other) = self.searcher(at, request, column, &rows);
+            let (_, mut other) = self.searcher(at, request, column, &rows);
+            if has_vector {
+                // It is of the first column, by whose distance what is found here is left out at last.
+                other.max_distance = None;
+            }
             other.check_vectors(std::slice::from_ref(&one.vector))?;
             beside.push((other.with_codes(), one));
         }
         let reached = at.reached.get(&column.name);
         reached.map_or(Ok(()), |reached| request.check_kind(reached.graph.kind()))?;
         let (plan, main) = self.searcher(at, request, column, &rows);
-        let has_vector = !request.vectors.is_empty() || request.examples.is_some();
         let alpha = request.alpha.unwrap_or(self.options().hybrid_alpha);
         let words = request.text.as_ref().filter(|_| !has_vector || alpha < 1.0);
         let by_words = words.is_some() && (!has_vector || alpha == 0.0) && beside.is_empty();
@@ -330,7 +334,9 @@ impl Engine {
             target: plan.target,
             exact: plan.exact,
             max_distance: request.max_distance,
-            may_widen: request.effort().is_none(),
+            may_widen: request.effort().is_none()
+                && request.text.is_none()
+                && request.beside.is_empty(),
             limits: at.limits,
             reply: at.reply,
         };

@@ -318,14 +318,13 @@ impl<'a> Searcher<'a> {
         };
         let watermark = index.watermark;
         let few = self.are_few(index);
-        let mut from_graph = match &self.effort {
+        let from_graph = match &self.effort {
             _ if few => vec![Vec::new(); queries.len()],
             Effort::Fixed(ef) => self.walk_by(*ef, index, queries, all)?,
             Effort::Target(target, curve) => self.walk_to(*target, curve, (index, queries), all)?,
         };
         self.limits.check()?;
-        self.widen(index, queries, all, &mut from_graph)?;
-        for ((query, found), from_graph) in queries.iter().zip(all).zip(from_graph) {
+        for ((query, found), from_graph) in queries.iter().zip(&mut *all).zip(from_graph) {
             let from_graph = match few || self.lacks_living(from_graph.len(), index, found) {
                 true => self.scan_living(query, index, found)?,
                 false => from_graph,
@@ -340,7 +339,7 @@ impl<'a> Searcher<'a> {
                 self.add_tail(query, index, from_graph, found)?;
             }
         }
-        Ok(())
+        self.widen(index, queries, all)
     }
 
     /// Walks the graph for all queries with one effort.

@@ -310,6 +310,12 @@ fn columns_are_searched_together() {
         code(&engine, &together(-1.0, Fusion::Weighted)).0,
         "bad_value"
     );
+    // A distance is from the first vector: what the other column finds is near by that, however far by its own.
+    let mut within = together(9.0, Fusion::ReciprocalRank);
+    within.beside[0].vector[0] = 2_000.0;
+    within.max_distance = Some(45.0);
+    let reply = engine.search("d", &within).expect("a good request");
+    assert_eq!(ids(&reply), [15, 16, 17]);
     let mut wrong = together(1.0, Fusion::Weighted);
     wrong.beside[0].vector.pop();
     assert_eq!(code(&engine, &wrong).0, "dimension_mismatch");

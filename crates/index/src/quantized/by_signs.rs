@@ -116,7 +116,7 @@ impl FilteredWalk<'_> {
     /// # Safety
     /// The nodes there were written, and the writes happened before.
     pub(super) unsafe fn estimate_fresh(&mut self) {
-        let blocks = self.blocks();
+        let (blocks, is_settled) = (self.blocks(), self.is_settled());
         let encoder = self.passing.graph.encoder();
         let Scratch {
             query,
@@ -137,7 +137,9 @@ impl FilteredWalk<'_> {
                 *place = Candidate::new(estimate, node);
             }
         }
-        fresh.retain(|of| of.distance() < limit);
+        if is_settled {
+            fresh.retain(|of| of.distance() < limit);
+        }
         fresh.sort_unstable();
     }
 }

@@ -215,7 +215,7 @@ impl<'a> FilteredWalk<'a> {
         }
         self.bridges += 1;
         let mut node = around.pop()?.0.node();
-        // Not where it looked behind already.
+        // Not where it looked behind already, nor where all is too far.
         while !visited.meet(node) {
             node = around.pop()?.0.node();
         }

@@ -114,7 +114,10 @@ fn a_filter_costs_neither_recall_nor_many_comparisons() -> Result<()> {
                 let case = format!("{metric} {dim} {edge_codes} {share} % {known}");
                 println!("{case}: recall {recall:.4}, {compared} compared");
                 assert!(recall >= 0.95, "{case}: {recall}");
-                assert!(compared <= 1600, "{case}: {compared}");
+                // By signs it is known which are worth it.
+                let is_cut = !edge_codes && dim >= 192;
+                let most = if is_cut && share >= 5 { 400 } else { 1600 };
+                assert!(compared <= most, "{case}: {compared}");
             }
         }
     }
