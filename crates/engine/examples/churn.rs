@@ -184,14 +184,22 @@ impl Churn {
         Ok(found)
     }
 
+    /// Times of searches until told to end: of the dataset that changes, and of the other.
+    fn beside(&self, done: &AtomicBool) -> Result<[Vec<f64>; 2]> {
+        let mut both = [Vec::new(), Vec::new()];
+        while !done.load(Ordering::Relaxed) {
+            for (times, dataset) in both.iter_mut().zip([CHURNED, STILL]) {
+                times.append(&mut self.times(dataset, done, QUERIES)?);
+            }
+        }
+        Ok(both)
+    }
+
     /// Deletes some rows and puts others, while searches run, and says how long these took.
-    fn replace(&self, dying: &[usize], coming: &[usize]) -> Result<(Duration, Vec<f64>)> {
+    fn replace(&self, dying: &[usize], coming: &[usize]) -> Result<(Duration, [Vec<f64>; 2])> {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let searches = scope.spawn(|| {
-                self.times(CHURNED, &done, usize::MAX)
-                    .map_err(|e| e.to_string())
-            });
+            let searches = scope.spawn(|| self.beside(&done).map_err(|e| e.to_string()));
             let started = Instant::now();
             let changed = self
                 .delete(dying)
@@ -275,20 +283,21 @@ fn fell(kind: &str, rounds: &[Round]) {
         return;
     };
     let last = &rounds[rounds.len().saturating_sub(5).max(1)..];
-    let least = |of: fn(&Round) -> f64| rounds.iter().map(of).fold(f64::MAX, f64::min);
-    let mean = |of: fn(&Round) -> f64| last.iter().map(of).sum::<f64>() / last.len() as f64;
-    let (recall, rate): (fn(&Round) -> f64, fn(&Round) -> f64) = (|x| x.recall, |x| x.by_still);
+    let recalls = |rounds: &[Round]| rounds.iter().map(|x| x.recall).collect::<Vec<_>>();
+    let rates = |rounds: &[Round]| rounds.iter().map(|x| x.by_still).collect::<Vec<_>>();
+    let least = |of: Vec<f64>| of.into_iter().fold(f64::MAX, f64::min);
+    let mean = |of: Vec<f64>| of.iter().sum::<f64>() / of.len() as f64;
     println!(
         "{{\"kind\": \"{kind}_fell\", \"rounds\": {}, \"recall_first\": {:.4}, \"recall_last_five\": {:.4}, \
          \"recall_least\": {:.4}, \"by_still_first\": {:.3}, \"by_still_last_five\": {:.3}, \"by_still_least\": {:.3}, \
          \"graph_bytes_first\": {}, \"graph_bytes_second\": {}, \"graph_bytes_last\": {}}}",
         rounds.len() - 1,
         first.recall,
-        mean(recall),
-        least(recall),
+        mean(recalls(last)),
+        least(recalls(rounds)),
         first.by_still,
-        mean(rate),
-        least(rate),
+        mean(rates(last)),
+        least(rates(rounds)),
         first.graph_bytes,
         second.graph_bytes,
         rounds[rounds.len() - 1].graph_bytes,
@@ -296,16 +305,23 @@ fn fell(kind: &str, rounds: &[Round]) {
 }
 
 /// Prints how long searches took beside the changes.
-fn beside(mut times: Vec<f64>) {
-    times.sort_unstable_by(f64::total_cmp);
-    if times.is_empty() {
+fn beside(both: [Vec<f64>; 2]) {
+    if both.iter().any(Vec::is_empty) {
         return;
     }
+    let [churned, still] = both.map(|mut times| {
+        times.sort_unstable_by(f64::total_cmp);
+        times
+    });
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     println!(
-        "{{\"kind\": \"beside\", \"searches\": {}, \"p50_us\": {:.0}, \"p99_us\": {:.0}}}",
-        times.len(),
-        times[times.len() / 2],
-        times[times.len() * 99 / 100],
+        "{{\"kind\": \"beside\", \"searches\": {}, \"by_still\": {:.3}, \"p50_us\": {:.0}, \"p99_us\": {:.0}, \
+         \"still_p50_us\": {:.0}}}",
+        churned.len(),
+        mean(&still) / mean(&churned),
+        churned[churned.len() / 2],
+        churned[churned.len() * 99 / 100],
+        still[still.len() / 2],
     );
 }
 
