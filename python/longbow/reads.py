@@ -97,7 +97,7 @@ class Reads:
             max_distance: leave out what is further. Where fewer than ``k``
                 are as near, but many of those that an index was searched for,
                 it is searched again, wider, unless ``ef`` or ``nprobe`` is
-                given.
+                given, or words or other columns are searched, too.
             explain: whether :func:`longbow.explain` is to say why it went so.
             columns, include_vectors: what to return beside id, score, distance.
             score_parts: whether to tell of each row what each search gave it:

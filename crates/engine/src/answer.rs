@@ -207,7 +207,11 @@ impl Asked<'_> {
             joined.found.iter().for_each(|other| found.add(other));
             let rankings = self.rankings(&found, &joined.rankings);
             // What a budget cut short is not looked for again.
-            let exhausted = rankings.iter().all(|one| one.hits.len() < width) || found.is_partial;
+            // Nor is anything if all that is near enough was found.
+            let within = self.main.max_distance.is_some() && !self.by_words;
+            let exhausted = rankings.iter().all(|one| one.hits.len() < width)
+                || found.is_partial
+                || within && found.neighbors.len() < width;
             let mut near = match fusion {
                 Some(fusion) => fuse(fusion, &rankings),
                 None => rankings.iter().flat_map(|one| one.hits.clone()).collect(),

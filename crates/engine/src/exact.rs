@@ -84,7 +84,7 @@ impl Searcher<'_> {
     }
 
     /// Offers those of `rows` from `from` on that the view shows.
-    fn scan_those(
+    pub fn scan_those(
         &self,
         rows: &RowSet,
         query: &Query,

@@ -5,7 +5,7 @@
 //! for, and they are a fair part of what the walk held, it is made again to hold some times as many, as long as that adds some; or all
 //! rows are compared, if that is less work. One who chose `ef` gets that walk alone.
 
-use longbow_index::{FilterCost, Neighbor, Query};
+use longbow_index::{FilterCost, Neighbor, Query, TopK};
 
 use crate::column_index::Reached;
 use crate::error::Result;
@@ -13,8 +13,10 @@ use crate::graph::Graph;
 use crate::search::{Found, MAX_EF, Searcher};
 use crate::strategy::Strategy;
 
-/// Rows that a walk is to hold for each that is within the distance, so that it passes few of them by.
+/// A walk that holds so many rows for each that is within the distance passes few of them by.
 const HELD: usize = 4;
+/// How many times as many rows a walk holds that is made again.
+const WIDER: usize = 4;
 
 impl Searcher<'_> {
     /// Looks for more, where fewer rows than asked for are within the distance. What was found stays.
@@ -33,14 +35,19 @@ impl Searcher<'_> {
                 let ef = alike[0].0;
                 if self.is_scan_better(index, ef) {
                     for (_, at) in alike {
-                        self.scan_instead(index, &queries[*at], &mut all[*at])?;
+                        self.scan_beside(index, &queries[*at], &mut all[*at])?;
                     }
                     continue;
                 }
                 let answers = self.walk_again(alike, (index, queries), all)?;
                 for ((_, at), answer) in alike.iter().zip(answers) {
-                    if self.adds(max, answer, &mut all[*at]) && ef < MAX_EF {
-                        more.push(((HELD * ef).min(MAX_EF), *at));
+                    let found = &mut all[*at];
+                    let before = self.within(max, found);
+                    self.merge(answer, found);
+                    let now = self.within(max, found);
+                    let is_over = found.is_partial || now >= self.wanted() || ef >= MAX_EF;
+                    if now > before && !is_over {
+                        more.push(((WIDER * ef).min(MAX_EF), *at));
                     }
                 }
             }
@@ -59,10 +66,9 @@ impl Searcher<'_> {
         if !by_walk || found.is_partial || found.neighbors.len() < self.wanted() {
             return None;
         }
-        let within = self.within(max, found);
-        let held = HELD * within;
-        let is_short = within < self.wanted() && held > found.ef?;
-        is_short.then(|| held.next_power_of_two().min(MAX_EF))
+        let (ef, within) = (found.ef?, self.within(max, found));
+        let is_short = within < self.wanted() && HELD * within > ef && ef < MAX_EF;
+        is_short.then(|| (WIDER * ef).min(MAX_EF))
     }
 
     fn within(&self, max: f32, found: &Found) -> usize {
@@ -72,20 +78,7 @@ impl Searcher<'_> {
         within.count()
     }
 
-    /// Adds what a wider walk found, and tells whether more is within the distance then, but not enough yet.
-    fn adds(&self, max: f32, answer: Vec<Neighbor>, found: &mut Found) -> bool {
-        if answer.len() < self.wanted() && !found.is_partial {
-            // It leaves them to a scan, which follows.
-            found.neighbors.clear();
-            return false;
-        }
-        let before = self.within(max, found);
-        self.merge(answer, found);
-        let now = self.within(max, found);
-        before < now && now < self.wanted() && !found.is_partial
-    }
-
-    /// Whether it is less work to compare all rows than to walk. Where whole vectors are compared both take longer.
+    /// Whether it is less work to compare all rows than to walk; postings are read in any case. Where whole vectors are compared both take longer.
     fn is_scan_better(&self, index: &Reached, ef: usize) -> bool {
         if matches!(&*index.graph, Graph::SpFresh { .. }) {
             return false;
@@ -98,15 +91,27 @@ impl Searcher<'_> {
         FilterCost::new(rows, self.column.space.dim, (self.k, ef)).is_scan()
     }
 
-    /// Compares all rows: by their codes, if the index has them, or else the caller is to.
-    fn scan_instead(&self, index: &Reached, query: &Query, found: &mut Found) -> Result<()> {
-        match &*index.graph {
-            Graph::Quantized(_) if self.rows.matching.is_none() => {
-                let all = self.scan_living(query, index, found)?;
-                self.merge(all, found);
-            }
-            _ => found.neighbors.clear(),
+    /// Compares all rows, by their codes if the index has them, and adds what is nearer. Where numbers would have to be cast for that, which
+    /// takes many times as long, it stays at what was found.
+    fn scan_beside(&self, index: &Reached, query: &Query, found: &mut Found) -> Result<()> {
+        if self.limits.are_spent() {
+            found.is_partial = true;
+            return Ok(());
         }
+        let mut top = TopK::new(self.k);
+        match (&*index.graph, &self.rows.matching) {
+            (Graph::Quantized(_), Some(rows)) => {
+                self.scan_those(rows, query, 0, &mut top, found)?;
+            }
+            (Graph::Quantized(graph), None) => {
+                let rows = self.view.living(index.watermark);
+                let rows = rows.filter(|row| !self.rows.without.contains(row));
+                self.scan_codes(graph, rows, query, &mut top, found)?;
+            }
+            _ if self.column.native => self.scan_from(query, 0, &mut top, found)?,
+            _ => return Ok(()),
+        }
+        self.merge(top.into_sorted(), found);
         Ok(())
     }
 

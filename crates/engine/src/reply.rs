@@ -295,7 +295,8 @@ impl Engine {
             query,
             weight: 2.0 * (1.0 - alpha_of(query)),
         });
-        let main = if by_words { main } else { main.with_codes() };
+        let mut main = if by_words { main } else { main.with_codes() };
+        main.may_widen = request.effort().is_none() && words.is_none() && beside.is_empty();
         let asked = Asked {
             main,
             k: request.k,
@@ -334,9 +335,7 @@ impl Engine {
             target: plan.target,
             exact: plan.exact,
             max_distance: request.max_distance,
-            may_widen: request.effort().is_none()
-                && request.text.is_none()
-                && request.beside.is_empty(),
+            may_widen: false,
             limits: at.limits,
             reply: at.reply,
         };
