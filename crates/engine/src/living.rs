@@ -4,7 +4,7 @@
 //! finds its way by all of them, and looks at the more dead ones for each living one that it is to hold. Where few live, these
 //! are compared one by one, by their codes.
 
-use longbow_index::{CodedRun, FilterCost, Neighbor, Query, TopK};
+use longbow_index::{CodedRun, FilterCost, Neighbor, QuantizedGraph, Query, TopK};
 
 use crate::coded_tail::Coded;
 use crate::column_index::Reached;
@@ -134,9 +134,7 @@ impl Searcher<'_> {
     ) -> Result<Vec<Neighbor>> {
         let mut top = TopK::new(self.k);
         if let Graph::Quantized(graph) = &*index.graph {
-            let rows = self.view.living(index.watermark);
-            let rows = rows.filter(|row| !self.rows.without.contains(row));
-            self.scan_codes(graph, rows, query, &mut top, found)?;
+            self.offer_living((graph, index), query, &mut top, found)?;
             found.strategy = Strategy::Codes;
             found.ef.get_or_insert(self.least_effort());
             found.expected = Some(match index.watermark < self.view.next_row {
@@ -145,6 +143,19 @@ impl Searcher<'_> {
             });
         }
         Ok(top.into_sorted())
+    }
+
+    /// Offers the rows of a graph of codes that live, by their codes.
+    pub(crate) fn offer_living(
+        &self,
+        (graph, index): (&QuantizedGraph, &Reached),
+        query: &Query,
+        top: &mut TopK,
+        found: &mut Found,
+    ) -> Result<()> {
+        let rows = self.view.living(index.watermark);
+        let rows = rows.filter(|row| !self.rows.without.contains(row));
+        self.scan_codes(graph, rows, query, top, found)
     }
 }
 

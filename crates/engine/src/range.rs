@@ -104,9 +104,7 @@ impl Searcher<'_> {
                 self.scan_those(rows, query, 0, &mut top, found)?;
             }
             (Graph::Quantized(graph), None) => {
-                let rows = self.view.living(index.watermark);
-                let rows = rows.filter(|row| !self.rows.without.contains(row));
-                self.scan_codes(graph, rows, query, &mut top, found)?;
+                self.offer_living((graph, index), query, &mut top, found)?;
             }
             _ if self.column.native => self.scan_from(query, 0, &mut top, found)?,
             _ => return Ok(()),
