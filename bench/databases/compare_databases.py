@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ import paths
 import peers
 import stages
 from database_report import Measured
-from running import BUILD_TIMEOUT, PASS_SECONDS, Running, in_turns
+from running import BUILD_TIMEOUT, REST_SECONDS, TIMES, Running, in_turns
 
 DEFAULT_SETS = "fashion-mnist,wordnet-minilm"
 #: No more effort than finds this.
@@ -46,7 +47,7 @@ def one_round(running: Running) -> None:
     """A pass at each breadth, up to where enough is found."""
     points = []
     for effort in running.measured.built["sweep"]:
-        point = running.ask("pass", effort=effort, within=PASS_SECONDS)
+        point = running.ask("pass", effort=effort, **TIMES)
         point["qps_many"] = running.ask("many", effort=effort)["qps_many"]
         points.append(point)
         if point["recall"] >= ENOUGH:
@@ -80,11 +81,13 @@ def change(running: Running, efforts: list[int]) -> dict[str, Any]:
     changes: dict[str, Any] = {}
 
     def passes() -> list[dict[str, Any]]:
-        return [running.ask("pass", effort=effort, within=PASS_SECONDS) for effort in efforts]
+        return [running.ask("pass", effort=effort, **TIMES) for effort in efforts]
 
     if running.measured.changes:
-        # What the change before left to be done, is done meanwhile.
-        passes()
+        # What putting the rows back left to be done, is done meanwhile.
+        rested = time.monotonic() + REST_SECONDS
+        while time.monotonic() < rested:
+            passes()
     changes["before"] = passes()
     changes |= running.ask("replace", BUILD_TIMEOUT)
     changes["replaced"] = passes()

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from filtered_report import Filtered, least_effort
-from running import PASS_SECONDS, Running, in_turns
+from running import TIMES, Running, in_turns
 
 #: One breadth more than finds this: more breadth can be less work, where it makes a system choose another way.
 ENOUGH = 0.95
-
-#: A pass of a fast system is made again until it took so long: it would be over within milliseconds.
-TIMES = {"within": PASS_SECONDS, "again": 0.5}
 
 Points = list[dict[str, Any]]
 

@@ -117,7 +117,7 @@ fn a_graph_with_many_dead_rows_gets_no_more_before_they_leave() -> Result<()> {
             break;
         }
     }
-    assert_eq!(index(&dataset).watermark(), ROWS + 3 * 1_500);
+    assert_eq!(index(&dataset).watermark(), ROWS + 5 * 1_500);
     assert!(index(&dataset).coded.runs().is_some());
     Ok(())
 }
