@@ -71,11 +71,14 @@ def open(path: str | os.PathLike[str] | None = None, **settings: Any) -> Databas
         >>> ids.tolist()
         [1]
     """
-    if path is not None and not isinstance(path, (str, os.PathLike)):
+    folder = os.fsdecode(path) if isinstance(path, (str, os.PathLike)) else None
+    # As of a server's --data-path.
+    is_none = folder is None or not folder.strip() or "\0" in folder
+    if path is not None and is_none:
         text = f"the path is {shown(path)}; give a text or a Path, or nothing for memory"
         raise InvalidArgument("bad_path", text)
     given = [(name, _text(value)) for name, value in settings.items()]
-    return Database(None if path is None else os.fsdecode(path), given)
+    return Database(folder, given)
 
 
 def _text(value: Any) -> str:

@@ -66,7 +66,7 @@ def test_a_closed_database_has_its_index_when_it_is_opened_again(tmp_path) -> No
     assert manifest.read_bytes() == saved
 
 
-@pytest.mark.parametrize("path", [5, b"data", ["data"]])
+@pytest.mark.parametrize("path", [5, b"data", ["data"], "", " ", "a\0b"])
 def test_a_path_that_is_none_is_refused(path) -> None:
     with pytest.raises(longbow.InvalidArgument, match="bad_path") as caught:
         longbow.open(path)
