@@ -26,8 +26,8 @@ const MOST: u64 = 16_384;
 const MOST_BYTES: u64 = 12 << 20;
 /// Rows in the graph for each, at least: walks go through what nobody sees yet, too.
 const BESIDE: u64 = 8;
-/// Living rows for each dead one that is in the graph, at least: who comes faster than these are taken out makes walks longer and longer,
-/// until these cost more than rows that wait by their codes.
+/// Living rows for each dead one that is in the graph, at least: who comes faster than these are taken out makes walks longer and longer.
+/// Among so many a search still takes less than one beside rows that wait by their codes: `bench/databases/run.py --changes 5`.
 const LIVING: u64 = 2;
 /// Most threads that insert.
 const THREADS: usize = 4;
