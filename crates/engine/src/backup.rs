@@ -13,7 +13,7 @@
 //! writes holds the lock of the folder: others that make a backup of the same name leave it alone.
 
 use std::io::IoSlice;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -97,6 +97,10 @@ pub enum BackupError {
         "no backup was made, for the copy of {file} is not whole: {cause}; run `longbow verify` on the data folder while no node has it open"
     )]
     Damaged { file: PathBuf, cause: Box<Error> },
+    #[error(
+        "{path} is no data folder: its name ends in '{PARTIAL}', so it is a backup that never was whole, and goes with the next of its name; use a whole one, or give the folder another name"
+    )]
+    Unfinished { path: PathBuf },
 }
 
 impl BackupError {
@@ -106,6 +110,7 @@ impl BackupError {
             BackupError::BadName { .. } => ("bad_backup_name", Class::InvalidArgument),
             BackupError::Exists { .. } => ("backup_exists", Class::FailedPrecondition),
             BackupError::UnderWay { .. } => ("backup_under_way", Class::Unavailable),
+            BackupError::Unfinished { .. } => ("backup_unfinished", Class::FailedPrecondition),
             BackupError::Refused(_) | BackupError::Within { .. } => {
                 ("backup_refused", Class::FailedPrecondition)
             }
@@ -157,9 +162,9 @@ impl Engine {
     /// If the name is none or taken, there is not enough space, a disk fails, or a file is damaged: then nothing is left of it.
     pub fn backup(&self, name: &str) -> Result<Backup> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-        let path = whole(&self.options().backup_path);
-        if path.starts_with(whole(&self.options().path)) {
+        let path = &self.options().backup_path;
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        if resolved(&path).starts_with(resolved(&self.options().path)) {
             return Err(BackupError::Within { path }.into());
         }
         self.backup_to(&disk, &path, name)
@@ -203,6 +208,22 @@ impl Engine {
     }
 }
 
+/// Where a folder is, or will be once it is made: links and `..` lead elsewhere than they look.
+fn resolved(path: &Path) -> PathBuf {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut resolved = PathBuf::new();
+    for part in whole.components() {
+        match part {
+            Component::ParentDir => _ = resolved.pop(),
+            part => resolved.push(part),
+        }
+        if let Ok(there) = resolved.canonicalize() {
+            resolved = there;
+        }
+    }
+    resolved
+}
+
 fn check_name(name: &str) -> Result<()> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let begins = name.starts_with(|first: char| first.is_ascii_alphanumeric());
@@ -211,6 +232,16 @@ fn check_name(name: &str) -> Result<()> {
     }
     let name = name.to_owned();
     Err(BackupError::BadName { name }.into())
+}
+
+/// Refuses what may be an unfinished backup as a data folder: who restored it would miss rows, or all of them, and not be told.
+pub(crate) fn check_finished(path: &Path) -> Result<()> {
+    let name = path.file_name().map(|name| name.as_encoded_bytes());
+    if name.is_none_or(|name| !name.ends_with(PARTIAL.as_bytes())) {
+        return Ok(());
+    }
+    let path = path.to_path_buf();
+    Err(BackupError::Unfinished { path }.into())
 }
 
 /// Takes hold of an empty folder: what is in one of that name was left by a process that ended.

@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::recall::{Pace, calibrate, measure_samples};
 use crate::recover::{Recovered, recover};
 use crate::shared::{Pending, Shared};
-use crate::{checkpoint, compact, hot, indexer, loading, maintenance, recall, vacuum};
+use crate::{backup, checkpoint, compact, hot, indexer, loading, maintenance, recall, vacuum};
 
 /// Rows that count as one piece of work that waits for the indexers.
 const QUEUED_ROWS: u64 = 256;
@@ -55,8 +55,9 @@ impl Engine {
     /// that, and until then rows are scanned.
     ///
     /// # Errors
-    /// If another process holds the folder, if it is damaged or of a newer version, or if the disk fails.
+    /// If another process holds the folder, if it is damaged or of a newer version, or an unfinished backup by its name, or if the disk fails.
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<Self> {
+        backup::check_finished(&options.path)?;
         let made = disk.create_dir_all(&options.path);
         made.map_err(Error::FolderRefused)?;
         let lock = lock_folder(disk.as_ref(), &options.path, "longbow")?;

@@ -223,8 +223,18 @@ fn names_are_told_apart_from_paths_and_from_what_is_there() {
         assert!(error.to_string().contains(name), "{error}");
     }
     // What a process left that ended meanwhile.
-    let left = Path::new(BACKUPS).join("n.partial/datasets/7");
-    others.create_dir_all(&left).expect("memory");
+    let partial = Path::new(BACKUPS).join("n.partial");
+    others
+        .create_dir_all(&partial.join("datasets/7"))
+        .expect("memory");
+    // That is no data folder, even if nothing was written yet that one would miss.
+    let opened = Engine::open(Arc::new(others.clone()), on(&partial, engine.options()));
+    let error = opened.err().expect("no backup");
+    assert_eq!(
+        (error.code(), error.class()),
+        ("backup_unfinished", Class::FailedPrecondition)
+    );
+    assert_eq!(others.list(&partial).expect("memory"), ["datasets"]);
     let made = backup(&engine, &others, "n").expect("nothing fails");
     assert_eq!((made.datasets, made.rows), (0, 0));
     assert_eq!(others.list(Path::new(BACKUPS)).expect("made"), ["n"]);
@@ -272,18 +282,40 @@ fn who_closes_the_engine_ends_its_backups() {
 #[test]
 fn no_backup_is_made_within_the_data_folder() {
     let folder = tempfile::tempdir().expect("a folder");
-    for within in ["", "datasets", "log/backups"] {
+    let data = folder.path().join("data");
+    std::fs::create_dir_all(&data).expect("a folder");
+    std::os::unix::fs::symlink(&data, folder.path().join("link")).expect("a link");
+    let backup = |path: &str, data: &Path| {
         let options = Options {
-            backup_path: folder.path().join("data").join(within),
-            ..Options::new(folder.path().join("data"))
+            backup_path: folder.path().join(path),
+            ..Options::new(data)
         };
-        let engine = Engine::open_folder(options).expect("it opens");
-        let error = engine.backup("log").expect_err("within");
-        assert_eq!(
-            (error.code(), error.class()),
-            ("backup_refused", Class::FailedPrecondition)
-        );
+        Engine::open_folder(options)
+            .expect("it opens")
+            .backup("log")
+    };
+    let within = [
+        "data",
+        "data/datasets",
+        "data/log/backups",
+        "./data",
+        "away/../data",
+        "away/../data/backups",
+        "link",
+        "link/backups",
+        "away/../link/a/../b",
+    ];
+    for path in within {
+        for data in [&data, &folder.path().join("link")] {
+            let error = backup(path, data).expect_err(path);
+            assert_eq!(
+                (error.code(), error.class()),
+                ("backup_refused", Class::FailedPrecondition)
+            );
+        }
     }
+    backup("data/../backups", &data).expect("beside it");
+    backup("database", &data).expect("beside it");
 }
 
 /// While backups are made, rows are replaced again and again, and checkpoints, compactions and the index remove what they replace.

@@ -20,7 +20,7 @@ use crate::candidate::Candidate;
 use crate::error::Result;
 
 /// Breadth of the walk of an insert in haste.
-pub(super) const HASTY: usize = 16;
+pub(super) const HASTY: usize = 24;
 /// Neighbours that are led to a new node by it, at most.
 const LED: usize = 16;
 
