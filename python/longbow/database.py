@@ -61,7 +61,8 @@ def open(path: str | os.PathLike[str] | None = None, **settings: Any) -> Databas
 
     Raises:
         FailedPrecondition: ``data_folder_locked``: another process has it, or another database;
-            ``data_folder_refused``: it cannot be made, or is no folder.
+            ``data_folder_refused``: it cannot be made, or is no folder; ``backup_unfinished``: by
+            its name it is a backup that never was whole.
         InvalidArgument: an unknown setting, or a wrong value.
 
     Example:

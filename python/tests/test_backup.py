@@ -134,3 +134,11 @@ def test_a_backup_that_cannot_be_written_is_refused(tmp_path) -> None:
             with pytest.raises(longbow.InvalidArgument, match="bad_backup_name"):
                 database.backup(name)
     assert (tmp_path / "file").read_text() == "no folder"
+
+
+def test_a_folder_of_an_unfinished_backup_is_no_database(tmp_path) -> None:
+    folder = tmp_path / "a.partial"
+    for path in (folder, f"{folder}/"):
+        with pytest.raises(longbow.FailedPrecondition, match=r"backup_unfinished.*a\.partial"):
+            longbow.open(path)
+    assert not folder.exists()

@@ -98,7 +98,7 @@ pub enum BackupError {
     )]
     Damaged { file: PathBuf, cause: Box<Error> },
     #[error(
-        "{path} is no data folder: its name ends in '{PARTIAL}', so it is a backup that never was whole, and goes with the next of its name; use a whole one, or give the folder another name"
+        "{path} is no data folder: its name ends in '{PARTIAL}', so it is a backup that never was whole, and goes with the next of its name; use a whole one, and give the folder another name only if it never was of a backup"
     )]
     Unfinished { path: PathBuf },
 }
@@ -236,11 +236,11 @@ fn check_name(name: &str) -> Result<()> {
 
 /// Refuses what may be an unfinished backup as a data folder: who restored it would miss rows, or all of them, and not be told.
 pub(crate) fn check_finished(path: &Path) -> Result<()> {
+    let path = resolved(path);
     let name = path.file_name().map(|name| name.as_encoded_bytes());
     if name.is_none_or(|name| !name.ends_with(PARTIAL.as_bytes())) {
         return Ok(());
     }
-    let path = path.to_path_buf();
     Err(BackupError::Unfinished { path }.into())
 }
 

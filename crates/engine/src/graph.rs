@@ -333,7 +333,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The same in a third of the time, where that can be; what is left undone then is done later.
+    /// The same in less than half of the time, where that can be; what is left undone then is done later.
     ///
     /// # Errors
     /// As [`Graph::insert`].

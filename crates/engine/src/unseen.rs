@@ -22,7 +22,7 @@ use crate::view::View;
 
 /// Most rows for which something is left undone, these included.
 const MOST: u64 = 16_384;
-/// Most bytes of vectors of a put, in all indexes together: a tenth or two of a second, for which all other writers wait.
+/// Most bytes of vectors of a put, in all indexes together: some tenths of a second, for which all other writers wait.
 const MOST_BYTES: u64 = 12 << 20;
 /// Rows in the graph for each, at least: walks go through what nobody sees yet, too.
 const BESIDE: u64 = 8;

@@ -314,6 +314,15 @@ fn no_backup_is_made_within_the_data_folder() {
             );
         }
     }
+    // Nor is what looks like another folder, and is an unfinished backup.
+    let partial = folder.path().join("a.partial");
+    std::fs::create_dir_all(&partial).expect("a folder");
+    std::os::unix::fs::symlink(&partial, folder.path().join("latest")).expect("a link");
+    for path in ["latest", "latest/.", "latest/b/.."] {
+        let opened = Engine::open_folder(Options::new(folder.path().join(path)));
+        let error = opened.err().expect(path);
+        assert_eq!(error.code(), "backup_unfinished", "{path}");
+    }
     backup("data/../backups", &data).expect("beside it");
     backup("database", &data).expect("beside it");
 }

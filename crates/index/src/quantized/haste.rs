@@ -2,7 +2,7 @@
 //!
 //! Most of what an insert takes is to look for the best neighbours, and to find out for each of them what its new edge is worth. An
 //! insert in haste looks at a few, leads the nearest to the new node as always, and others where an edge can go that is worth
-//! little. So it takes a third of the time, and searches find the row nearly as surely. What was left undone is done for each such
+//! little. So it takes less than half of the time, and searches find the row nearly as surely. What was left undone is done for each such
 //! node later ([`QuantizedGraph::refine`]), also after a checkpoint in between, which tells which were left.
 //!
 //! Good for: rows that came in a burst, and are searched right now. Not for: building, since both together take longer.
@@ -25,7 +25,7 @@ pub(super) const HASTY: usize = 24;
 const LED: usize = 16;
 
 impl QuantizedGraph {
-    /// As [`QuantizedGraph::insert`], in a third of the time; [`QuantizedGraph::refine`] does the rest.
+    /// As [`QuantizedGraph::insert`], in less than half of the time; [`QuantizedGraph::refine`] does the rest.
     ///
     /// # Errors
     /// As [`QuantizedGraph::insert`].
