@@ -229,7 +229,7 @@ fn names_are_told_apart_from_paths_and_from_what_is_there() {
         .expect("memory");
     // That is no data folder, even if nothing was written yet that one would miss.
     let opened = Engine::open(Arc::new(others.clone()), on(&partial, engine.options()));
-    let error = opened.err().expect("no backup");
+    let error = opened.expect_err("no backup");
     assert_eq!(
         (error.code(), error.class()),
         ("backup_unfinished", Class::FailedPrecondition)
@@ -320,7 +320,7 @@ fn no_backup_is_made_within_the_data_folder() {
     std::os::unix::fs::symlink(&partial, folder.path().join("latest")).expect("a link");
     for path in ["latest", "latest/.", "latest/b/.."] {
         let opened = Engine::open_folder(Options::new(folder.path().join(path)));
-        let error = opened.err().expect(path);
+        let error = opened.expect_err(path);
         assert_eq!(error.code(), "backup_unfinished", "{path}");
     }
     backup("data/../backups", &data).expect("beside it");
